@@ -1,0 +1,3 @@
+//! The other end of the echo rows.
+
+pub(crate) mod load;

@@ -1,0 +1,102 @@
+//! Side-by-side benches: this runtime beside tokio, async-executor and rayon, in one run.
+//!
+//! ```text
+//! cargo run --release -p benches -- [ROW...] [--rounds N] [--peers LIST] [--quick] [--list] [--json FILE]
+//! ```
+//!
+//! # How it measures
+//! Every row is one program that is generic over the system which runs it, so only the system
+//! differs. In each round all systems take their turn (each round begins with another one), each
+//! freshly started and warmed up; what counts is the median over the rounds, beside the best round.
+//! A timed row is repeated until one sample takes long enough to be read from the clock, and that
+//! number is found once per system in the first round. Processor time and context switches are the
+//! whole process's, per operation, while the sample ran.
+//!
+//! The last columns set each figure beside tokio's in the same run, with as many workers: with two,
+//! its multi-thread form; with one, the better of its multi-thread form with one worker and its
+//! current-thread form. At least 1 means not behind. Absolute figures belong to the machine, the
+//! ratio is what decides. Below 1 the verdict is *behind* only if the middle halves of both systems'
+//! rounds lie apart; otherwise it is *unclear*, and more rounds may tell. A sample that panics makes
+//! the verdict *failed*, and the exit status not zero. A row is marked *disturbed* when other
+//! programs took more than a few per cent of the machine while it ran: on a machine with two cores,
+//! one busy neighbour turns every comparison of two workers into one of one.
+//!
+//! # How it is laid out, in the order of reading
+//! - [`peers`]: what a system must offer, and a file for each system;
+//! - [`rows`]: what is measured, a file for each family of rows;
+//! - [`harness`]: rounds, turns, calibration;
+//! - [`report`] and [`json`]: the tables, the verdicts, the file;
+//! - [`child`]: the processes that some rows start (this program again, with a hidden command).
+//!
+//! Linux only: it reads `/proc`.
+
+mod args;
+mod child;
+mod countdown;
+mod echo;
+mod harness;
+mod json;
+mod peers;
+mod report;
+mod rows;
+mod statistics;
+mod usage;
+mod watchdog;
+
+use std::process::ExitCode;
+
+use args::{Args, Command};
+
+fn main() -> ExitCode {
+    let mut words = std::env::args().skip(1).peekable();
+    if words.next_if(|word| word == child::COMMAND).is_some() {
+        child::run(&words.collect::<Vec<_>>());
+        return ExitCode::SUCCESS;
+    }
+    match args::parse(words) {
+        Ok(Command::Help) => print!("{}", args::USAGE),
+        Ok(Command::List) => list(),
+        Ok(Command::Run(args)) => return run(&args),
+        Err(problem) => {
+            eprintln!("{problem}\n\n{}", args::USAGE);
+            return ExitCode::from(2);
+        }
+    }
+    ExitCode::SUCCESS
+}
+
+fn run(args: &Args) -> ExitCode {
+    let results = match harness::run(args) {
+        Ok(results) => results,
+        Err(problem) => {
+            eprintln!("{problem}");
+            return ExitCode::from(2);
+        }
+    };
+    report::summary(&results);
+    if let Some(path) = &args.json
+        && let Err(error) = std::fs::write(path, json::text(&results))
+    {
+        eprintln!("cannot write {}: {error}", path.display());
+        return ExitCode::FAILURE;
+    }
+    let failed = results
+        .iter()
+        .any(|result| result.systems.iter().any(|system| system.failures > 0));
+    if failed {
+        ExitCode::FAILURE
+    } else {
+        ExitCode::SUCCESS
+    }
+}
+
+fn list() {
+    println!("rows:");
+    for row in rows::all() {
+        println!("  {:18} {}", row.name, row.about);
+    }
+    println!("peers:");
+    for name in peers::names() {
+        println!("  {name}");
+    }
+}

@@ -1,0 +1,226 @@
+//! The systems that are measured: what each must offer, and the one list of them.
+//!
+//! To add a system: a file here that implements [`Peer`] and what else it can do ([`AsyncPeer`],
+//! [`ClosurePeer`], [`JoinPeer`]), and a line in the lists below. Rows need not know.
+
+mod async_executor;
+mod ours;
+mod rayon;
+mod tokio;
+
+use std::future::Future;
+use std::io;
+use std::net::TcpListener;
+use std::time::Duration;
+
+use self::async_executor::AsyncExecutor;
+use self::ours::Ours;
+use self::rayon::Rayon;
+use self::tokio::{TokioCurrent, TokioMulti};
+
+/// Bytes that an echo server reads at most at once, on every system.
+pub(crate) const ECHO_BUFFER: usize = 4096;
+
+/// A system, started for one sample; dropping it ends its threads.
+pub(crate) trait Peer: Sized + 'static {
+    /// How many threads run tasks.
+    const WORKERS: usize;
+
+    /// Family and form, such as `tokio-mt2`. Names that begin with `tokio` are what `ours` is set
+    /// beside.
+    fn name() -> String;
+
+    /// Starts it.
+    fn start() -> Self;
+}
+
+/// A system that runs futures.
+pub(crate) trait AsyncPeer: Peer {
+    /// Spawns from within a task or the root, in the way that is usual there.
+    type Inside: Spawner;
+    /// Spawns from any thread.
+    type Outside: Spawner;
+
+    /// The way to spawn from within.
+    fn inside(&self) -> Self::Inside;
+
+    /// The way to spawn from outside.
+    fn outside(&self) -> Self::Outside;
+
+    /// Runs the root future; systems without threads of their own run their tasks meanwhile.
+    fn block_on<F: Future>(&self, root: F) -> F::Output;
+
+    /// Lets the other tasks run.
+    fn yield_now() -> impl Future<Output = ()> + Send + 'static;
+
+    /// Ready after `duration`.
+    fn sleep(duration: Duration) -> impl Future<Output = ()> + Send + 'static;
+
+    /// Waits for `future`, not longer than `duration`; whether it was in time.
+    fn timeout<F: Future<Output = ()> + Send>(
+        duration: Duration,
+        future: F,
+    ) -> impl Future<Output = bool> + Send;
+
+    /// Accepts connections for ever and sends back what each sends, a task for each.
+    fn echo(
+        spawner: Self::Inside,
+        listener: TcpListener,
+    ) -> impl Future<Output = io::Result<()>> + Send + 'static;
+}
+
+/// A way to spawn futures.
+pub(crate) trait Spawner: Clone + Send + Sync + 'static {
+    /// Waits for a task's output, and panics if the task did.
+    type Join<T: Send + 'static>: Future<Output = T> + Send + Unpin + 'static;
+
+    /// Spawns a task that somebody waits for.
+    fn spawn<F>(&self, future: F) -> Self::Join<F::Output>
+    where
+        F: Future + Send + 'static,
+        F::Output: Send + 'static;
+
+    /// Spawns a task that nobody waits for.
+    fn detach<F>(&self, future: F)
+    where
+        F: Future<Output = ()> + Send + 'static;
+}
+
+/// A system that runs bare closures.
+pub(crate) trait ClosurePeer: Peer {
+    /// Spawns from within a closure.
+    type Inside: ClosureSpawner;
+    /// Spawns from any thread.
+    type Outside: ClosureSpawner;
+
+    /// The way to spawn from within.
+    fn inside(&self) -> Self::Inside;
+
+    /// The way to spawn from outside.
+    fn outside(&self) -> Self::Outside;
+}
+
+/// A way to spawn closures.
+pub(crate) trait ClosureSpawner: Clone + Send + Sync + 'static {
+    /// Runs `job` some time.
+    fn run(&self, job: impl FnOnce() + Send + 'static);
+}
+
+/// A system that forks closures and joins them again.
+pub(crate) trait JoinPeer: Peer {
+    /// Runs `job` on a worker and waits for it.
+    fn install<T: Send + 'static>(&self, job: impl FnOnce() -> T + Send + 'static) -> T;
+
+    /// Runs both, in parallel if a worker has time.
+    fn join<A: Send, B: Send>(
+        left: impl FnOnce() -> A + Send,
+        right: impl FnOnce() -> B + Send,
+    ) -> (A, B);
+}
+
+/// Something that exists once for each asynchronous system, such as a row's program.
+pub(crate) trait PerAsyncPeer {
+    /// What it is.
+    type Item;
+    /// The one for system `P`.
+    fn make<P: AsyncPeer>() -> Self::Item;
+}
+
+/// Something that exists once for each system that runs closures.
+pub(crate) trait PerClosurePeer {
+    /// What it is.
+    type Item;
+    /// The one for system `P`.
+    fn make<P: ClosurePeer>() -> Self::Item;
+}
+
+/// Something that exists once for each system that forks and joins.
+pub(crate) trait PerJoinPeer {
+    /// What it is.
+    type Item;
+    /// The one for system `P`.
+    fn make<P: JoinPeer>() -> Self::Item;
+}
+
+/// A system's name and workers, with what was made for it.
+pub(crate) struct Entry<T> {
+    /// The system.
+    pub(crate) name: String,
+    /// Its workers.
+    pub(crate) workers: usize,
+    /// What was made for it.
+    pub(crate) item: T,
+}
+
+/// One `T` for each asynchronous system.
+pub(crate) fn each_async<T: PerAsyncPeer>() -> Vec<Entry<T::Item>> {
+    fn entry<T: PerAsyncPeer, P: AsyncPeer>() -> Entry<T::Item> {
+        named::<P, _>(T::make::<P>())
+    }
+    vec![
+        entry::<T, TokioMulti<2>>(),
+        entry::<T, TokioMulti<1>>(),
+        entry::<T, TokioCurrent>(),
+        entry::<T, AsyncExecutor<2>>(),
+        entry::<T, AsyncExecutor<1>>(),
+        entry::<T, Ours<2>>(),
+        entry::<T, Ours<1>>(),
+    ]
+}
+
+/// One `T` for each system that runs closures.
+pub(crate) fn each_closure<T: PerClosurePeer>() -> Vec<Entry<T::Item>> {
+    fn entry<T: PerClosurePeer, P: ClosurePeer>() -> Entry<T::Item> {
+        named::<P, _>(T::make::<P>())
+    }
+    vec![entry::<T, Rayon<2>>(), entry::<T, Rayon<1>>()]
+}
+
+/// One `T` for each system that forks and joins.
+pub(crate) fn each_join<T: PerJoinPeer>() -> Vec<Entry<T::Item>> {
+    fn entry<T: PerJoinPeer, P: JoinPeer>() -> Entry<T::Item> {
+        named::<P, _>(T::make::<P>())
+    }
+    vec![
+        entry::<T, Rayon<2>>(),
+        entry::<T, Rayon<1>>(),
+        entry::<T, Ours<2>>(),
+        entry::<T, Ours<1>>(),
+    ]
+}
+
+/// All systems' names.
+pub(crate) fn names() -> Vec<String> {
+    struct Nothing;
+    impl PerAsyncPeer for Nothing {
+        type Item = ();
+        fn make<P: AsyncPeer>() {}
+    }
+    impl PerClosurePeer for Nothing {
+        type Item = ();
+        fn make<P: ClosurePeer>() {}
+    }
+    let entries = each_async::<Nothing>()
+        .into_iter()
+        .chain(each_closure::<Nothing>());
+    entries.map(|entry| entry.name).collect()
+}
+
+/// Runs `body` as a task, and waits for it from the root.
+pub(crate) fn in_task<P, F>(peer: &P, body: F) -> F::Output
+where
+    P: AsyncPeer,
+    F: Future + Send + 'static,
+    F::Output: Send + 'static,
+{
+    let task = peer.outside().spawn(body);
+    peer.block_on(task)
+}
+
+fn named<P: Peer, T>(item: T) -> Entry<T> {
+    Entry {
+        name: P::name(),
+        workers: P::WORKERS,
+        item,
+    }
+}

@@ -1,0 +1,142 @@
+//! This workspace's runtime, as a newcomer would build it.
+
+use std::future::Future;
+use std::io;
+use std::net::TcpListener;
+use std::pin::Pin;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use futures::{AsyncReadExt, AsyncWriteExt};
+use runtime::{Builder, Handle, JoinHandle, Runtime};
+
+use super::{AsyncPeer, ECHO_BUFFER, JoinPeer, Peer, Spawner};
+
+/// The runtime with `W` workers.
+pub(crate) struct Ours<const W: usize>(Runtime);
+
+/// `runtime::spawn`, which finds the runtime by itself.
+#[derive(Clone)]
+pub(crate) struct OursInside;
+
+/// Unwraps what a `JoinHandle` gives.
+pub(crate) struct OursJoin<T>(JoinHandle<T>);
+
+impl<const W: usize> Peer for Ours<W> {
+    const WORKERS: usize = W;
+
+    fn name() -> String {
+        format!("ours-{W}")
+    }
+
+    fn start() -> Self {
+        Ours(
+            Builder::new()
+                .worker_threads(W)
+                .build()
+                .expect("the runtime starts"),
+        )
+    }
+}
+
+impl<const W: usize> AsyncPeer for Ours<W> {
+    type Inside = OursInside;
+    type Outside = Handle;
+
+    fn inside(&self) -> OursInside {
+        OursInside
+    }
+
+    fn outside(&self) -> Handle {
+        self.0.handle().clone()
+    }
+
+    fn block_on<F: Future>(&self, root: F) -> F::Output {
+        self.0.block_on(root)
+    }
+
+    fn yield_now() -> impl Future<Output = ()> + Send + 'static {
+        runtime::task::yield_now()
+    }
+
+    fn sleep(duration: Duration) -> impl Future<Output = ()> + Send + 'static {
+        runtime::time::sleep(duration)
+    }
+
+    async fn timeout<F: Future<Output = ()> + Send>(duration: Duration, future: F) -> bool {
+        runtime::time::timeout(duration, future).await.is_ok()
+    }
+
+    async fn echo(_: OursInside, listener: TcpListener) -> io::Result<()> {
+        let listener = runtime::net::TcpListener::from_std(listener)?;
+        loop {
+            let (mut stream, _) = listener.accept().await?;
+            stream.set_nodelay(true)?;
+            drop(runtime::spawn(async move {
+                let mut buffer = [0; ECHO_BUFFER];
+                loop {
+                    match stream.read(&mut buffer).await {
+                        Ok(0) | Err(_) => return,
+                        Ok(length) if stream.write_all(&buffer[..length]).await.is_err() => return,
+                        Ok(_) => {}
+                    }
+                }
+            }));
+        }
+    }
+}
+
+impl<const W: usize> JoinPeer for Ours<W> {
+    fn install<T: Send + 'static>(&self, job: impl FnOnce() -> T + Send + 'static) -> T {
+        super::in_task(self, async { job() })
+    }
+
+    fn join<A: Send, B: Send>(
+        left: impl FnOnce() -> A + Send,
+        right: impl FnOnce() -> B + Send,
+    ) -> (A, B) {
+        runtime::join(left, right)
+    }
+}
+
+impl Spawner for OursInside {
+    type Join<T: Send + 'static> = OursJoin<T>;
+
+    fn spawn<F>(&self, future: F) -> OursJoin<F::Output>
+    where
+        F: Future + Send + 'static,
+        F::Output: Send + 'static,
+    {
+        OursJoin(runtime::spawn(future))
+    }
+
+    fn detach<F: Future<Output = ()> + Send + 'static>(&self, future: F) {
+        drop(runtime::spawn(future));
+    }
+}
+
+impl Spawner for Handle {
+    type Join<T: Send + 'static> = OursJoin<T>;
+
+    fn spawn<F>(&self, future: F) -> OursJoin<F::Output>
+    where
+        F: Future + Send + 'static,
+        F::Output: Send + 'static,
+    {
+        OursJoin(Handle::spawn(self, future))
+    }
+
+    fn detach<F: Future<Output = ()> + Send + 'static>(&self, future: F) {
+        drop(Handle::spawn(self, future));
+    }
+}
+
+impl<T> Future for OursJoin<T> {
+    type Output = T;
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<T> {
+        Pin::new(&mut self.0)
+            .poll(cx)
+            .map(|output| output.expect("the task did not panic"))
+    }
+}

@@ -1,0 +1,304 @@
+//! What is measured: the rows, and how a generic program becomes one.
+//!
+//! A row that is a number of operations is an [`AsyncRow`] (and a [`ClosureRow`] or [`JoinRow`] for
+//! systems without futures): it says how many operations one repetition has and how long some
+//! repetitions took. The other rows make their [`Sample`]s themselves.
+
+mod echo;
+mod fork;
+mod memory;
+mod remote;
+mod spawn;
+mod switch;
+mod timers;
+
+use std::marker::PhantomData;
+use std::time::Duration;
+
+use self::echo::EchoSample;
+pub(crate) use self::echo::EchoServer;
+pub(crate) use self::memory::MemoryReport;
+use self::memory::MemorySample;
+use self::timers::SleepStorm;
+use crate::harness::{Plan, Sample, timed};
+use crate::peers::{
+    AsyncPeer, ClosurePeer, Entry, JoinPeer, PerAsyncPeer, PerClosurePeer, PerJoinPeer, each_async,
+    each_closure, each_join,
+};
+
+/// One line, or a few, of the table.
+pub(crate) struct Row {
+    /// The stable name.
+    pub(crate) name: &'static str,
+    /// What it measures, in a few words.
+    pub(crate) about: &'static str,
+    /// The figures of one sample.
+    pub(crate) metrics: &'static [Metric],
+    /// Whom ours is set beside: the systems whose names begin so.
+    pub(crate) reference: &'static str,
+    /// Most rounds it is worth running; the figure of some rows hardly varies.
+    pub(crate) max_rounds: usize,
+    /// Its program for every system that can run it.
+    pub(crate) programs: fn() -> Vec<Entry<Program>>,
+}
+
+/// Starts the system, measures once. The second argument is how often a timed row is repeated in
+/// one sample: 0 before the first one, which finds it.
+pub(crate) type Program = fn(&Plan, &mut u64) -> Sample;
+
+/// A figure of a row.
+pub(crate) struct Metric {
+    /// Its name within the row; empty if it is the only one.
+    pub(crate) name: &'static str,
+    /// Its unit.
+    pub(crate) unit: &'static str,
+    /// Whether more is better.
+    pub(crate) more_is_better: bool,
+}
+
+/// A number of operations on a system that runs futures.
+pub(crate) trait AsyncRow {
+    /// Operations in one repetition.
+    const OPERATIONS: u64;
+    /// How long `repetitions` took.
+    fn run<P: AsyncPeer>(peer: &P, repetitions: u64) -> Duration;
+}
+
+/// A number of operations on a system that runs closures.
+pub(crate) trait ClosureRow {
+    /// Operations in one repetition.
+    const OPERATIONS: u64;
+    /// How long `repetitions` took.
+    fn run<P: ClosurePeer>(peer: &P, repetitions: u64) -> Duration;
+}
+
+/// A number of operations on a system that forks and joins.
+pub(crate) trait JoinRow {
+    /// Operations in one repetition.
+    const OPERATIONS: u64;
+    /// How long `repetitions` took.
+    fn run<P: JoinPeer>(peer: &P, repetitions: u64) -> Duration;
+}
+
+const PER_OPERATION: &[Metric] = &[less("", "ns/op")];
+
+/// All rows, in the order of running.
+pub(crate) fn all() -> Vec<Row> {
+    vec![
+        timed_row(
+            "spawn_await",
+            "spawn a task and await it, one after another, from a task",
+            async_programs::<spawn::AwaitInTask>,
+        ),
+        timed_row(
+            "spawn_await_root",
+            "the same from the root future",
+            async_programs::<spawn::AwaitInRoot>,
+        ),
+        timed_row(
+            "spawn_many",
+            "spawn 10,000, then await all",
+            async_programs::<spawn::Many>,
+        ),
+        timed_row(
+            "spawn_detached",
+            "spawn 100,000 from a task, nobody awaits them",
+            mixed_programs::<spawn::Detached>,
+        ),
+        timed_row(
+            "spawn_remote_1",
+            "spawn 50,000 from 1 outside thread",
+            mixed_programs::<remote::Remote<1>>,
+        ),
+        timed_row(
+            "spawn_remote_4",
+            "spawn 50,000 from 4 outside threads",
+            mixed_programs::<remote::Remote<4>>,
+        ),
+        timed_row(
+            "yield",
+            "200 tasks that only yield; per yield",
+            async_programs::<switch::Yield>,
+        ),
+        timed_row(
+            "oneshot",
+            "request and answer by oneshot channels, a task for each",
+            async_programs::<switch::Oneshot>,
+        ),
+        timed_row(
+            "pingpong",
+            "2 tasks over mpsc channels; per message",
+            async_programs::<switch::PingPong>,
+        ),
+        timed_row(
+            "chained",
+            "a task spawns the next, 1000 deep",
+            mixed_programs::<fork::Chained>,
+        ),
+        timed_row(
+            "fib",
+            "fib(25), a task for each branch; per task",
+            async_programs::<fork::TaskFib>,
+        ),
+        Row {
+            reference: "rayon",
+            ..timed_row(
+                "join_fib",
+                "fib(30) by join of closures, no cut-off; per fork",
+                join_programs::<fork::JoinFib>,
+            )
+        },
+        timed_row(
+            "timer_create",
+            "create a sleep, poll it once, drop it",
+            async_programs::<timers::Create>,
+        ),
+        timed_row(
+            "timer_timeout",
+            "a timeout round a future that is ready",
+            async_programs::<timers::Timeout>,
+        ),
+        Row {
+            metrics: SLEEPS,
+            ..timed_row(
+                "timer_sleeps",
+                "100,000 tasks sleep 0-100 ms",
+                each_async::<SleepStorm>,
+            )
+        },
+        Row {
+            metrics: ECHO,
+            ..timed_row(
+                "echo_50",
+                "TCP echo of 64 bytes, 50 connections",
+                each_async::<EchoSample<50>>,
+            )
+        },
+        Row {
+            metrics: ECHO,
+            ..timed_row(
+                "echo_500",
+                "TCP echo of 64 bytes, 500 connections",
+                each_async::<EchoSample<500>>,
+            )
+        },
+        Row {
+            metrics: BYTES,
+            max_rounds: 3,
+            ..timed_row(
+                "memory",
+                "resident bytes for each of 1,000,000 pending tasks",
+                each_async::<MemorySample>,
+            )
+        },
+    ]
+}
+
+const SLEEPS: &[Metric] = &[
+    less("cpu", "ns/timer"),
+    less("mean_late", "us"),
+    less("worst_late", "us"),
+];
+
+const BYTES: &[Metric] = &[less("", "bytes")];
+
+const ECHO: &[Metric] = &[
+    Metric {
+        name: "rate",
+        unit: "req/s",
+        more_is_better: true,
+    },
+    less("p50", "us"),
+    less("p99", "us"),
+    less("cpu", "us/req"),
+];
+
+const fn less(name: &'static str, unit: &'static str) -> Metric {
+    Metric {
+        name,
+        unit,
+        more_is_better: false,
+    }
+}
+
+const fn timed_row(
+    name: &'static str,
+    about: &'static str,
+    programs: fn() -> Vec<Entry<Program>>,
+) -> Row {
+    Row {
+        name,
+        about,
+        metrics: PER_OPERATION,
+        reference: "tokio",
+        max_rounds: usize::MAX,
+        programs,
+    }
+}
+
+fn async_programs<R: AsyncRow>() -> Vec<Entry<Program>> {
+    each_async::<Timed<R>>()
+}
+
+fn mixed_programs<R: AsyncRow + ClosureRow>() -> Vec<Entry<Program>> {
+    let mut programs = each_async::<Timed<R>>();
+    programs.extend(each_closure::<Timed<R>>());
+    programs
+}
+
+fn join_programs<R: JoinRow>() -> Vec<Entry<Program>> {
+    each_join::<Timed<R>>()
+}
+
+/// Makes timed samples of a row.
+struct Timed<R>(PhantomData<R>);
+
+impl<R: AsyncRow> PerAsyncPeer for Timed<R> {
+    type Item = Program;
+
+    fn make<P: AsyncPeer>() -> Program {
+        |plan, repetitions| {
+            let peer = P::start();
+            timed(plan, repetitions, R::OPERATIONS, |count| {
+                R::run(&peer, count)
+            })
+        }
+    }
+}
+
+impl<R: ClosureRow> PerClosurePeer for Timed<R> {
+    type Item = Program;
+
+    fn make<P: ClosurePeer>() -> Program {
+        |plan, repetitions| {
+            let peer = P::start();
+            timed(plan, repetitions, R::OPERATIONS, |count| {
+                R::run(&peer, count)
+            })
+        }
+    }
+}
+
+impl<R: JoinRow> PerJoinPeer for Timed<R> {
+    type Item = Program;
+
+    fn make<P: JoinPeer>() -> Program {
+        |plan, repetitions| {
+            let peer = P::start();
+            timed(plan, repetitions, R::OPERATIONS, |count| {
+                R::run(&peer, count)
+            })
+        }
+    }
+}
+
+impl Metric {
+    /// `row`, or `row.figure`.
+    pub(crate) fn full_name(&self, row: &str) -> String {
+        if self.name.is_empty() {
+            row.to_owned()
+        } else {
+            format!("{row}.{}", self.name)
+        }
+    }
+}

@@ -1,0 +1,173 @@
+//! The wakers that wait for one direction of one source, and how they are woken.
+
+use std::mem;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::task::Waker;
+
+use slab::Slab;
+
+/// The wakers of one direction. They come in two kinds, since only a future can say when it stops
+/// waiting:
+///
+/// - *polled*: left behind by a `poll_*` call, which has nowhere to keep a place and no moment to
+///   give one back. A task that polls under ever new wakers would fill the list without end, so it
+///   is bounded: past [`MAX_POLLED`] all of them are woken, and who still waits comes back.
+/// - *awaiting*: each belongs to a future (`readable().await` and the like) that replaces it at
+///   every poll and removes it when dropped, so there are only as many as wait, and any number may.
+///
+/// Nothing in here runs a waker's code (I6): wakers are cloned before they are handed in, and what
+/// is not needed goes back to the caller, who drops or wakes it after letting go of the lock.
+#[derive(Debug, Default)]
+pub(crate) struct Waiters {
+    polled: Vec<Waker>,
+    awaiting: Slab<Option<Waker>>,
+}
+
+/// A future's place among the awaiting, once it has one.
+pub(crate) type Place = Option<usize>;
+
+/// Distinct wakers of the polled kind before they are flushed.
+const MAX_POLLED: usize = 16;
+
+impl Waiters {
+    /// Adds a polled waker. Returns it if it is there already, and moves the others to `flushed` if
+    /// there are too many.
+    pub(crate) fn add_polled(&mut self, waker: Waker, flushed: &mut Vec<Waker>) -> Option<Waker> {
+        if self.polled.iter().any(|known| known.will_wake(&waker)) {
+            return Some(waker);
+        }
+        if self.polled.len() == MAX_POLLED {
+            flushed.append(&mut self.polled);
+        }
+        self.polled.push(waker);
+        None
+    }
+
+    /// Puts a future's waker in its place; returns the one that was there.
+    pub(crate) fn put(&mut self, place: &mut Place, waker: Waker) -> Option<Waker> {
+        match *place {
+            Some(key) => self.awaiting[key].replace(waker),
+            None => {
+                *place = Some(self.awaiting.insert(Some(waker)));
+                None
+            }
+        }
+    }
+
+    /// Gives a future's place back; returns the waker left in it.
+    pub(crate) fn remove(&mut self, place: &mut Place) -> Option<Waker> {
+        place.take().and_then(|key| self.awaiting.remove(key))
+    }
+
+    /// Moves every waker to `woken`. Futures keep their places.
+    pub(crate) fn take_all(&mut self, woken: &mut Vec<Waker>) {
+        woken.append(&mut self.polled);
+        if !self.awaiting.is_empty() {
+            woken.extend(
+                self.awaiting
+                    .iter_mut()
+                    .filter_map(|(_, waker)| waker.take()),
+            );
+        }
+    }
+}
+
+/// Wakes all of `wakers`, keeps the buffer, and returns how many there were. To be called with no
+/// lock held (I6). A waker that panics does not keep the others from being woken.
+pub(crate) fn wake_all(wakers: &mut Vec<Waker>) -> usize {
+    let count = wakers.len();
+    for waker in wakers.drain(..) {
+        if let Err(payload) = catch_unwind(AssertUnwindSafe(|| waker.wake())) {
+            // The panic hook has reported it, and whoever waits for something else is not to blame.
+            // The payload is leaked because its destructor may panic as well.
+            mem::forget(payload);
+        }
+    }
+    count
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::Arc;
+    use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+    use std::task::Wake;
+
+    #[derive(Default)]
+    struct Count(AtomicUsize);
+
+    impl Wake for Count {
+        fn wake(self: Arc<Self>) {
+            self.0.fetch_add(1, Relaxed);
+        }
+    }
+
+    struct Bomb;
+
+    impl Wake for Bomb {
+        fn wake(self: Arc<Self>) {
+            std::panic::resume_unwind(Box::new("a waker's panic"));
+        }
+    }
+
+    fn waker() -> Waker {
+        Waker::from(Arc::<Count>::default())
+    }
+
+    #[test]
+    fn the_same_waker_is_kept_once() {
+        let mut waiters = Waiters::default();
+        let mut flushed = Vec::new();
+        let same = waker();
+        assert!(waiters.add_polled(same.clone(), &mut flushed).is_none());
+        assert!(waiters.add_polled(same.clone(), &mut flushed).is_some());
+        waiters.take_all(&mut flushed);
+        assert_eq!(flushed.len(), 1);
+    }
+
+    #[test]
+    fn polled_wakers_are_bounded() {
+        let mut waiters = Waiters::default();
+        let mut flushed = Vec::new();
+        for _ in 0..1000 {
+            waiters.add_polled(waker(), &mut flushed);
+            assert!(waiters.polled.len() <= MAX_POLLED);
+        }
+        waiters.take_all(&mut flushed);
+        assert_eq!(flushed.len(), 1000, "each was woken or still waits");
+    }
+
+    #[test]
+    fn a_place_is_kept_until_it_is_given_back() {
+        let mut waiters = Waiters::default();
+        let mut woken = Vec::new();
+        let mut places = [None; 40];
+        for place in &mut places {
+            assert!(waiters.put(place, waker()).is_none());
+        }
+        assert!(
+            waiters.put(&mut places[0], waker()).is_some(),
+            "replaced, not added"
+        );
+        waiters.take_all(&mut woken);
+        assert_eq!(woken.len(), 40);
+        for place in &mut places {
+            assert!(waiters.remove(place).is_none(), "its waker was taken");
+            assert!(waiters.remove(place).is_none());
+        }
+        assert!(waiters.awaiting.is_empty());
+    }
+
+    #[test]
+    fn a_panicking_waker_spares_the_others() {
+        let count = Arc::<Count>::default();
+        let mut wakers = vec![
+            count.clone().into(),
+            Waker::from(Arc::new(Bomb)),
+            count.clone().into(),
+        ];
+        assert_eq!(wake_all(&mut wakers), 3);
+        assert_eq!(count.0.load(Relaxed), 2);
+        assert!(wakers.is_empty());
+    }
+}

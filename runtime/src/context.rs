@@ -1,0 +1,141 @@
+//! What this thread is doing: which runtime it belongs to, which seat it holds, which task it polls.
+
+use std::cell::{Cell, RefCell};
+use std::num::NonZeroU64;
+use std::rc::Rc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use crate::scheduler::Scheduler;
+use crate::seat::Seated;
+use crate::sync::Arc;
+use crate::task::Id;
+
+struct Context {
+    /// The runtime entered last on this thread.
+    scheduler: RefCell<Option<Arc<Scheduler>>>,
+    /// The seat of the worker that this thread is.
+    seat: RefCell<Option<Rc<Seated>>>,
+}
+
+thread_local! {
+    static CONTEXT: Context = const {
+        Context { scheduler: RefCell::new(None), seat: RefCell::new(None) }
+    };
+    // Cells of their own, without a destructor, since these are read and written for every poll.
+    static TASK: Cell<Option<NonZeroU64>> = const { Cell::new(None) };
+    static NUMBER: Cell<usize> = const { Cell::new(0) };
+}
+
+/// Calls `f` with the runtime entered on this thread, and its seat if this thread is a worker of it. No user
+/// code may run in `f`.
+pub(crate) fn with<R>(f: impl FnOnce(Option<(&Arc<Scheduler>, Option<&Rc<Seated>>)>) -> R) -> R {
+    CONTEXT.with(|context| {
+        let scheduler = context.scheduler.borrow();
+        let Some(scheduler) = &*scheduler else {
+            return f(None);
+        };
+        let seat = context.seat.borrow();
+        f(Some((
+            scheduler,
+            seat.as_ref()
+                .filter(|seat| Arc::ptr_eq(&seat.scheduler, scheduler)),
+        )))
+    })
+}
+
+/// Calls `f` with this thread's seat, if it is a worker of `scheduler`. No user code may run in `f`. Also
+/// while the thread's locals are being destroyed, where there is no seat.
+pub(crate) fn with_seat<R>(
+    scheduler: &Arc<Scheduler>,
+    f: impl FnOnce(Option<&Rc<Seated>>) -> R,
+) -> R {
+    let mut f = Some(f);
+    let done = CONTEXT.try_with(|context| {
+        let seat = context.seat.borrow();
+        let f = f.take().expect("called once");
+        f(seat
+            .as_ref()
+            .filter(|seat| Arc::ptr_eq(&seat.scheduler, scheduler)))
+    });
+    done.unwrap_or_else(|_| f.take().expect("not called yet")(None))
+}
+
+/// The runtime entered on this thread.
+pub(crate) fn current() -> Option<Arc<Scheduler>> {
+    CONTEXT
+        .try_with(|context| context.scheduler.borrow().clone())
+        .ok()
+        .flatten()
+}
+
+/// The seat of this thread, if it is a worker of any runtime.
+pub(crate) fn seated() -> Option<Rc<Seated>> {
+    CONTEXT
+        .try_with(|context| context.seat.borrow().clone())
+        .ok()
+        .flatten()
+}
+
+/// Whether this thread is a worker, of any runtime: it must not block.
+pub(crate) fn is_worker() -> bool {
+    CONTEXT
+        .try_with(|context| context.seat.borrow().is_some())
+        .unwrap_or(false)
+}
+
+/// Whether this thread is a worker of `scheduler`.
+pub(crate) fn is_worker_of(scheduler: &Arc<Scheduler>) -> bool {
+    with_seat(scheduler, |seat| seat.is_some())
+}
+
+/// Takes the seat, or takes it away; returns the one before.
+pub(crate) fn set_seat(seat: Option<Rc<Seated>>) -> Option<Rc<Seated>> {
+    if let Some(seat) = &seat {
+        reactor::context::set_shard(seat.index());
+    }
+    CONTEXT.with(|context| context.seat.replace(seat))
+}
+
+/// Makes `scheduler` the current runtime of this thread until the guard is dropped.
+pub(crate) fn enter(scheduler: &Arc<Scheduler>) -> Entered {
+    let shard = thread_number();
+    let reactor = reactor::context::set(Some((scheduler.reactor().clone(), shard)));
+    let scheduler = CONTEXT.with(|context| context.scheduler.replace(Some(Arc::clone(scheduler))));
+    Entered { scheduler, reactor }
+}
+
+/// Restores what was current before.
+pub(crate) struct Entered {
+    scheduler: Option<Arc<Scheduler>>,
+    reactor: Option<(reactor::Reactor, usize)>,
+}
+
+impl Drop for Entered {
+    fn drop(&mut self) {
+        let replaced = CONTEXT.try_with(|context| context.scheduler.replace(self.scheduler.take()));
+        drop(replaced);
+        drop(reactor::context::set(self.reactor.take()));
+    }
+}
+
+/// The task that this thread polls, or whose future or output it drops.
+pub(crate) fn current_task() -> Option<Id> {
+    TASK.get().map(Id::from_raw)
+}
+
+/// Says which task runs; returns the one before.
+pub(crate) fn set_current_task(id: Option<Id>) -> Option<Id> {
+    TASK.replace(id.map(Id::get)).map(Id::from_raw)
+}
+
+/// A small number that tells threads apart, for spreading them over shards.
+pub(crate) fn thread_number() -> usize {
+    static NEXT: AtomicUsize = AtomicUsize::new(1);
+    NUMBER.with(|number| {
+        if number.get() == 0 {
+            // Relaxed: only uniqueness is asked of it.
+            number.set(NEXT.fetch_add(1, Ordering::Relaxed));
+        }
+        number.get()
+    })
+}

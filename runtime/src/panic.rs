@@ -1,0 +1,43 @@
+//! The panic policy, in one place (I9): user code that panics is caught and stored, wakers and destructors
+//! are contained, and a panic of the scheduler itself aborts the process rather than hang it.
+
+use std::any::Any;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+/// What a panic carries.
+pub(crate) type Payload = Box<dyn Any + Send>;
+
+/// Runs user code; `Err` is its panic. Unwind safety is asserted because nothing that the code could have
+/// left half done is looked at again: the future is dropped and the panic delivered.
+pub(crate) fn catch<R>(code: impl FnOnce() -> R) -> Result<R, Payload> {
+    catch_unwind(AssertUnwindSafe(code))
+}
+
+/// Runs a waker or a destructor whose panic concerns nobody: the message has been printed by the hook, and
+/// the worker goes on. The payload's own destructor may panic too, hence the second guard.
+pub(crate) fn contained(code: impl FnOnce()) {
+    if let Err(payload) = catch(code) {
+        let _ = catch(move || drop(payload)).map_err(std::mem::forget);
+    }
+}
+
+/// A broken invariant of ours: say which, and stop loudly.
+#[cold]
+#[inline(never)]
+pub(crate) fn scheduler_bug(what: &str) -> ! {
+    eprintln!(
+        "runtime: scheduler bug: {what}. Aborting: please report this with a way to repeat it."
+    );
+    std::process::abort()
+}
+
+/// Aborts if it is dropped in a panic: put one beside code of ours that must not unwind.
+pub(crate) struct Bomb(pub(crate) &'static str);
+
+impl Drop for Bomb {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            scheduler_bug(self.0);
+        }
+    }
+}

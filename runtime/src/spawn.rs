@@ -1,0 +1,280 @@
+//! (1) From a future to a scheduled task: create the cell, register it, schedule it.
+
+use std::future::Future;
+use std::num::NonZeroU64;
+use std::panic::Location;
+
+use crate::context;
+use crate::scheduler::Scheduler;
+use crate::seat::Seat;
+use crate::sync::Arc;
+use crate::task::raw::{NewTask, new_task};
+use crate::task::refs::{Runnable, TaskRef};
+use crate::task::slot::Origin;
+use crate::task::{Extra, Id, JoinHandle, Meta};
+
+/// What is said when there is no runtime on this thread.
+pub(crate) const NO_RUNTIME: &str = "no runtime on this thread: call this from a task, inside \
+     `Runtime::block_on` or under `#[runtime::main]`, or enter one with `Handle::enter`";
+
+/// Spawns `future` as a task of the current runtime, and returns at once.
+///
+/// The task runs whether or not the [`JoinHandle`] is awaited or kept. It starts on this worker next if this
+/// thread is a worker and spawns nothing else, else wherever there is time first. After the runtime was
+/// shut down the future is dropped here and the handle says *cancelled*.
+///
+/// # Panics
+///
+/// If there is no runtime on this thread.
+///
+/// ```
+/// # runtime::block_on(async {
+/// let double = runtime::spawn(async { 2 * 21 });
+/// assert_eq!(double.await.unwrap(), 42);
+/// # });
+/// ```
+///
+/// The future goes to other threads, so it must be `Send`:
+///
+/// ```compile_fail,E0277
+/// use std::rc::Rc;
+/// let local = Rc::new(1);
+/// runtime::spawn(async move {
+///     runtime::task::yield_now().await;
+///     println!("{local}");
+/// });
+/// ```
+///
+/// and it outlives this function, so it must not borrow:
+///
+/// ```compile_fail,E0373
+/// let text = String::from("mine");
+/// runtime::spawn(async { println!("{text}") });
+/// ```
+#[track_caller]
+pub fn spawn<F>(future: F) -> JoinHandle<F::Output>
+where
+    F: Future + Send + 'static,
+    F::Output: Send + 'static,
+{
+    spawn_with(future, ())
+}
+
+/// [`spawn`], with something extra in the task's cell.
+#[track_caller]
+pub(crate) fn spawn_with<F, X>(future: F, extra: X) -> JoinHandle<F::Output>
+where
+    F: Future + Send + 'static,
+    F::Output: Send + 'static,
+    X: Extra,
+{
+    let location = Location::caller();
+    // Behind an Option, so that a future that cannot be spawned is dropped out here: its destructor is user
+    // code, and the context is borrowed in there.
+    let mut parts = Some((future, extra));
+    let spawned = context::with(|current| {
+        let (scheduler, seat) = current?;
+        let (future, extra) = parts.take()?;
+        Some(schedule_new(
+            scheduler,
+            seat.map(|seat| &seat.seat),
+            future,
+            extra,
+            location,
+        ))
+    });
+    match spawned {
+        Some(spawned) => spawned.settle(),
+        None => panic!("{NO_RUNTIME}"),
+    }
+}
+
+/// [`spawn`] on the runtime of `scheduler`, wherever this thread is.
+pub(crate) fn spawn_on<F, X>(
+    scheduler: &Arc<Scheduler>,
+    future: F,
+    extra: X,
+    location: &'static Location<'static>,
+) -> JoinHandle<F::Output>
+where
+    F: Future + Send + 'static,
+    F::Output: Send + 'static,
+    X: Extra,
+{
+    context::with_seat(scheduler, |seat| {
+        schedule_new(
+            scheduler,
+            seat.map(|seat| &seat.seat),
+            future,
+            extra,
+            location,
+        )
+    })
+    .settle()
+}
+
+/// Submits a task whose place in the backlog, if it is bounded, has been acquired.
+pub(crate) fn submit_counted<F>(
+    scheduler: &Arc<Scheduler>,
+    future: F,
+    location: &'static Location<'static>,
+) -> JoinHandle<F::Output>
+where
+    F: Future + Send + 'static,
+    F::Output: Send + 'static,
+{
+    let bounded = scheduler.backlog.admission().is_some();
+    let place = if bounded {
+        Place::Counted
+    } else {
+        Place::Plain
+    };
+    register(
+        scheduler,
+        create(scheduler, None, future, (), location, place),
+        |runnable| {
+            scheduler.submit(runnable);
+        },
+    )
+    .settle()
+}
+
+/// Submits a task if the backlog has a place for it, else runs it here.
+pub(crate) fn submit_or_run<F>(
+    scheduler: &Arc<Scheduler>,
+    future: F,
+    location: &'static Location<'static>,
+) -> JoinHandle<F::Output>
+where
+    F: Future + Send + 'static,
+    F::Output: Send + 'static,
+{
+    match scheduler.backlog.admission() {
+        Some(admission) if !admission.try_acquire() => {
+            let task = create(scheduler, None, future, (), location, Place::Plain);
+            register(scheduler, task, |runnable| {
+                let _entered = context::enter(scheduler);
+                run_here(runnable);
+            })
+            .settle()
+        }
+        _ => submit_counted(scheduler, future, location),
+    }
+}
+
+fn schedule_new<F, X>(
+    scheduler: &Arc<Scheduler>,
+    seat: Option<&Seat>,
+    future: F,
+    extra: X,
+    location: &'static Location<'static>,
+) -> Spawned<F::Output>
+where
+    F: Future + Send + 'static,
+    F::Output: Send + 'static,
+    X: Extra,
+{
+    let Some(seat) = seat else {
+        let admission = scheduler.backlog.admission();
+        if let Some(admission) = admission {
+            // Never refused, but counted; given back by the first run, or by the cancellation.
+            admission.acquire_anyway();
+        }
+        let place = if admission.is_some() {
+            Place::Counted
+        } else {
+            Place::Plain
+        };
+        let task = create(scheduler, None, future, extra, location, place);
+        return register(scheduler, task, |runnable| scheduler.submit(runnable));
+    };
+    let task = create(scheduler, Some(seat), future, extra, location, Place::Plain);
+    register(scheduler, task, |runnable| {
+        scheduler.push_local(seat, runnable, Origin::Spawned)
+    })
+}
+
+/// Registers `task` and lets `schedule` have its permit, unless the runtime was shut down.
+fn register<T>(
+    scheduler: &Scheduler,
+    task: NewTask<T>,
+    schedule: impl FnOnce(Runnable),
+) -> Spawned<T> {
+    let handle = JoinHandle::of(task.output);
+    match scheduler.registry.insert(task.registered) {
+        Ok(()) => {
+            schedule(task.runnable);
+            Spawned {
+                handle,
+                refused: None,
+            }
+        }
+        Err(reference) => Spawned {
+            handle,
+            refused: Some((task.runnable, reference)),
+        },
+    }
+}
+
+/// Polls a task once on this thread, in the midst of whatever it does.
+pub(crate) fn run_here(runnable: Runnable) {
+    let outer = context::set_current_task(runnable.as_task().map(|task| task.id()));
+    reactor::budget::with_budget(|| runnable.run());
+    context::set_current_task(outer);
+}
+
+/// How a new task is accounted.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Place {
+    Plain,
+    /// It has a place of the bounded backlog until its first run.
+    Counted,
+    /// It is a job of the blocking pool.
+    Blocking,
+}
+
+/// A new task that is neither registered nor scheduled.
+pub(crate) fn create<F, X>(
+    scheduler: &Arc<Scheduler>,
+    seat: Option<&Seat>,
+    future: F,
+    extra: X,
+    location: &'static Location<'static>,
+    place: Place,
+) -> NewTask<F::Output>
+where
+    F: Future + Send + 'static,
+    F::Output: Send + 'static,
+    X: Extra,
+{
+    let id = NonZeroU64::new(scheduler.next_id(seat)).expect("ids start at one");
+    let meta = Meta {
+        id: Id::from_raw(id),
+        parent: context::current_task(),
+        location,
+        shard: match place {
+            Place::Blocking => scheduler.registry.blocking_shard(),
+            _ => scheduler.registry.shard_for(seat.map(Seat::index)),
+        },
+        counted: place == Place::Counted,
+    };
+    new_task(future, scheduler, meta, extra)
+}
+
+/// What came of a spawn; [`Spawned::settle`] it where user code may run.
+#[must_use]
+pub(crate) struct Spawned<T> {
+    handle: JoinHandle<T>,
+    /// The runtime was shut down: the task is to be cancelled.
+    refused: Option<(Runnable, TaskRef)>,
+}
+
+impl<T> Spawned<T> {
+    fn settle(self) -> JoinHandle<T> {
+        if let Some((runnable, reference)) = self.refused {
+            runnable.cancel();
+            drop(reference);
+        }
+        self.handle
+    }
+}

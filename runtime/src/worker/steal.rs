@@ -1,0 +1,132 @@
+//! Whom to steal from, and what: half of a victim's lanes in one batch, both lanes; a slot only as the last
+//! resort.
+
+use crossbeam_deque::{Steal, Stealer, Worker as Lane};
+
+use super::Worker;
+use crate::builder::StealOrder;
+use crate::scheduler::Scheduler;
+use crate::seat::{Peer, Seat, Seated};
+use crate::task::refs::Runnable;
+
+/// The most that one steal takes.
+const BATCH: usize = 64;
+
+impl Worker {
+    /// Looks into every other seat, as a searcher if there are not too many. The searcher's place is kept when
+    /// nothing is found: parking gives it up.
+    pub(super) fn search(&self, seat: &Seat) -> Option<Runnable> {
+        let seats = self.scheduler.seat_count();
+        if seats == 1 || !(seat.searching.get() || self.scheduler.sleep.try_search()) {
+            return None;
+        }
+        seat.searching.set(true);
+        seat.peer.counts.searches.add(1);
+        let first = first_victim(&self.scheduler, seat);
+        let others = || others(seat, first, seats);
+        others()
+            .find_map(|victim| self.steal_from(seat, self.scheduler.peer(victim)))
+            // Something may have come in while we looked elsewhere.
+            .or_else(|| self.refill(seat))
+            .or_else(|| {
+                others().find_map(|victim| self.steal_slot(seat, self.scheduler.peer(victim)))
+            })
+    }
+
+    /// A busy worker evens out with one victim: nobody is idle to do it for the two of them.
+    pub(super) fn rebalance(&self, seat: &Seat) {
+        let seats = self.scheduler.seat_count();
+        if seats == 1 {
+            return;
+        }
+        let victim = self.scheduler.peer(first_victim(&self.scheduler, seat));
+        let (theirs, ours) = (victim.shelf.lanes_len(), seat.peer.shelf.lanes_len());
+        if victim.index != seat.index()
+            && theirs > 2 * ours + 8
+            && let Some(task) = self.steal_from(seat, victim)
+        {
+            seat.lanes.fair.push(task);
+        }
+    }
+
+    /// Half of the victim's fork lane and half of its fair lane; one of them is returned to run.
+    fn steal_from(&self, seat: &Seat, victim: &Peer) -> Option<Runnable> {
+        let before = seat.peer.shelf.lanes_len();
+        let forked = steal_batch(&victim.shelf.fork, &seat.lanes.fork);
+        let task = match steal_batch(&victim.shelf.fair, &seat.lanes.fair) {
+            Some(woken) => {
+                if let Some(forked) = forked {
+                    seat.lanes.fork.push(forked);
+                }
+                woken
+            }
+            None => forked?,
+        };
+        seat.peer.counts.steals.add(1);
+        let stolen = 1 + seat.peer.shelf.lanes_len().saturating_sub(before);
+        seat.peer.counts.stolen_tasks.add(stolen as u64);
+        Some(task)
+    }
+
+    /// A slot is its owner's to run next, and taking it away costs more than it gains, unless the owner is held
+    /// up: so only if it was there at our last search too, in the same poll.
+    fn steal_slot(&self, seat: &Seat, victim: &Peer) -> Option<Runnable> {
+        if victim.shelf.slot.is_empty() {
+            return None;
+        }
+        let sighting = (victim.index, victim.counts.polls.get());
+        if seat.seen_slot.replace(sighting) != sighting {
+            return None;
+        }
+        let (task, _) = victim.shelf.slot.take()?;
+        seat.peer.counts.slot_steals.add(1);
+        Some(task)
+    }
+}
+
+/// For a worker that waits in `join`: forked work of another seat. It may be a task, which is not for running
+/// there.
+pub(crate) fn from_fork_lanes(seated: &Seated) -> Option<Runnable> {
+    let (scheduler, seat) = (&seated.scheduler, &seated.seat);
+    let seats = scheduler.seat_count();
+    let job = others(seat, first_victim(scheduler, seat), seats)
+        .find_map(|victim| steal_batch(&scheduler.peer(victim).shelf.fork, &seat.lanes.fork))?;
+    seat.peer.counts.steals.add(1);
+    seat.peer.counts.stolen_tasks.add(1);
+    Some(job)
+}
+
+fn first_victim(scheduler: &Scheduler, seat: &Seat) -> usize {
+    let seats = scheduler.seat_count();
+    match scheduler.steal_order {
+        StealOrder::Random => (seat.random() % seats as u64) as usize,
+        StealOrder::RoundRobin => seat.tick.get() as usize % seats,
+        StealOrder::Longest => {
+            let lengths = scheduler
+                .peers()
+                .map(|peer| peer.shelf.lanes_len())
+                .enumerate();
+            lengths
+                .max_by_key(|(_, length)| *length)
+                .map_or(0, |(at, _)| at)
+        }
+    }
+}
+
+/// Every seat but our own, from `first` on.
+fn others(seat: &Seat, first: usize, seats: usize) -> impl Iterator<Item = usize> {
+    let own = seat.index();
+    (0..seats)
+        .map(move |step| (first + step) % seats)
+        .filter(move |at| *at != own)
+}
+
+fn steal_batch(from: &Stealer<Runnable>, to: &Lane<Runnable>) -> Option<Runnable> {
+    loop {
+        match from.steal_batch_with_limit_and_pop(to, BATCH) {
+            Steal::Success(task) => return Some(task),
+            Steal::Empty => return None,
+            Steal::Retry => std::hint::spin_loop(),
+        }
+    }
+}
