@@ -147,13 +147,7 @@ impl Admission {
                 waker.wake();
                 return Poll::Pending;
             }
-            let number = places.next_ticket;
-            places.next_ticket += 1;
-            let stale = ticket
-                .number
-                .replace(number)
-                .and_then(|number| places.forget(number));
-            places.waiting.push_back((number, waker));
+            let stale = places.stand(&mut ticket.number, waker);
             drop(places);
             drop(stale);
             Poll::Pending
@@ -163,6 +157,22 @@ impl Admission {
 }
 
 impl Places {
+    /// Joins the line, or, for a submitter that stands in it and was polled again, keeps the turn and changes
+    /// the waker; gives back the old one.
+    fn stand(&mut self, ticket: &mut Option<u64>, waker: Waker) -> Option<Waker> {
+        let standing = self
+            .waiting
+            .iter_mut()
+            .find(|(number, _)| Some(*number) == *ticket);
+        if let Some((_, old)) = standing {
+            return Some(std::mem::replace(old, waker));
+        }
+        *ticket = Some(self.next_ticket);
+        self.waiting.push_back((self.next_ticket, waker));
+        self.next_ticket += 1;
+        None
+    }
+
     fn forget(&mut self, ticket: u64) -> Option<Waker> {
         let at = self
             .waiting
@@ -198,3 +208,6 @@ impl Drop for Ticket<'_> {
         }
     }
 }
+
+#[cfg(all(test, not(loom)))]
+mod tests;

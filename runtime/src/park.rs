@@ -97,3 +97,90 @@ impl Parker {
         self.state.swap(EMPTY, Acquire);
     }
 }
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use std::sync::mpsc;
+    use std::time::Duration;
+
+    use super::*;
+
+    /// Runs `body` on a thread of its own, which must end soon.
+    fn ends(body: impl FnOnce() + Send + 'static) {
+        let (sender, receiver) = mpsc::channel();
+        let thread = std::thread::spawn(move || {
+            body();
+            let _ = sender.send(());
+        });
+        if receiver.recv_timeout(Duration::from_secs(30)) == Err(mpsc::RecvTimeoutError::Timeout) {
+            eprintln!("a parked thread was not woken");
+            std::process::abort();
+        }
+        thread.join().unwrap();
+    }
+
+    #[test]
+    fn a_token_that_comes_first_is_kept_and_used_once() {
+        ends(|| {
+            let parker = Parker::new(None);
+            parker.unpark();
+            parker.unpark();
+            parker.park();
+            assert!(parker.enter_driver(), "two tokens are one");
+            assert!(parker.is_in_driver());
+            parker.leave_driver();
+        });
+    }
+
+    #[test]
+    fn a_token_keeps_the_thread_out_of_the_driver() {
+        let parker = Parker::new(None);
+        parker.unpark();
+        assert!(!parker.enter_driver());
+        assert!(!parker.is_in_driver());
+        assert!(parker.enter_driver(), "it was consumed");
+        parker.unpark();
+        assert!(!parker.is_in_driver(), "the wait is over");
+        parker.leave_driver();
+        assert!(parker.enter_driver());
+    }
+
+    #[test]
+    fn a_parked_thread_is_woken() {
+        ends(|| {
+            let parker = Parker::new(None);
+            let other = std::thread::spawn({
+                let parker = Arc::clone(&parker);
+                move || {
+                    while parker.state.load(Acquire) != PARKED {
+                        std::thread::yield_now();
+                    }
+                    parker.unpark();
+                }
+            });
+            parker.park();
+            other.join().unwrap();
+        });
+    }
+
+    #[test]
+    fn a_token_of_std_does_not_end_the_wait() {
+        ends(|| {
+            let parker = Parker::new(None);
+            let other = std::thread::spawn({
+                let parker = Arc::clone(&parker);
+                move || {
+                    for _ in 0..100 {
+                        parker.thread.unpark();
+                        std::thread::yield_now();
+                    }
+                    assert_ne!(parker.state.load(Acquire), NOTIFIED);
+                    parker.unpark();
+                }
+            });
+            std::thread::current().unpark();
+            parker.park();
+            other.join().unwrap();
+        });
+    }
+}

@@ -193,3 +193,6 @@ fn take(from: &Stealer<Runnable>) -> Option<Runnable> {
         }
     }
 }
+
+#[cfg(all(test, not(loom)))]
+mod tests;

@@ -250,3 +250,6 @@ impl<S> Pool<S> {
         }
     }
 }
+
+#[cfg(all(test, not(loom)))]
+mod tests;

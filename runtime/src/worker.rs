@@ -36,7 +36,7 @@ const CLOCK_EVERY: u32 = 64;
 const CLOCK_AIM: u64 = 50_000;
 
 /// How often busy workers look for I/O at most, in nanoseconds.
-const IO_EVERY: u64 = 100_000;
+const IO_EVERY: u64 = 200_000;
 
 /// A thread that runs tasks.
 pub(crate) struct Worker {
@@ -89,14 +89,16 @@ impl Worker {
             if woken.load(Relaxed) && poll_root() == Turn::Leave {
                 return self.leave(seat);
             }
+            if self.must_give_way() {
+                match self.give_way(seat) {
+                    Some(next) => seat = next,
+                    None => return,
+                }
+            }
             let next = match self.next_task(&seat) {
                 Some(task) => {
                     self.run_task(&seat, task);
-                    if self.must_give_way() {
-                        self.give_way(seat)
-                    } else {
-                        Some(seat)
-                    }
+                    Some(seat)
                 }
                 None if self.must_stop() => return self.leave(seat),
                 // Woken meanwhile, by itself perhaps: no need to look as if it parked.

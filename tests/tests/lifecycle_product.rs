@@ -266,13 +266,14 @@ async fn drive(
         shared: Arc::clone(&shared),
         _guard: shared.futures.guard(),
     };
-    // Held until the abort handle is in place: the first poll may need it, on another worker.
-    let mut polls = shared.polls.lock().unwrap();
-    *polls = 0;
-    let task = runtime::spawn(subject);
+    let task = {
+        // Held until the abort handle is in place: the first poll may need it, on another worker.
+        let _polls = shared.polls.lock().unwrap();
+        let task = runtime::spawn(subject);
+        *shared.abort_handle.lock().unwrap() = Some(task.abort_handle());
+        task
+    };
     let abort_handle = task.abort_handle();
-    *shared.abort_handle.lock().unwrap() = Some(abort_handle.clone());
-    drop(polls);
 
     if case.abort == Abort::BeforeFirstPoll {
         shared.abort();

@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use futures::channel::oneshot;
 use runtime::Runtime;
-use runtime::task::yield_now;
+use runtime::task::{JoinHandle, yield_now};
 use tests::{Drops, eventually, every_shape, until, watchdog};
 
 /// Panics without the message that would clutter the tests' output.
@@ -94,9 +94,10 @@ fn a_panic_is_delivered_and_the_worker_lives_on() {
 fn errors_say_which_task_and_what_happened() {
     let _dog = watchdog(60, "errors_say_which_task");
     runtime::block_on(async {
-        let task = runtime::spawn(async { resume_unwind(Box::new(String::from("a reason"))) });
+        let task: JoinHandle<()> =
+            runtime::spawn(async { resume_unwind(Box::new(String::from("a reason"))) });
         let id = task.id();
-        let error: runtime::task::JoinError = task.await.map(|()| ()).unwrap_err();
+        let error = task.await.unwrap_err();
         assert_eq!(error.id(), id);
         let text = error.to_string();
         assert!(

@@ -8,7 +8,8 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use futures::{AsyncReadExt, AsyncWriteExt};
-use runtime::{Builder, Handle, JoinHandle, Runtime};
+use runtime::task::JoinHandle;
+use runtime::{Builder, Handle, Runtime};
 
 use super::{AsyncPeer, ECHO_BUFFER, JoinPeer, Peer, Spawner};
 

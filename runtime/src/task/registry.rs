@@ -13,8 +13,8 @@ use crate::sync::atomic::AtomicU8;
 use crate::sync::atomic::Ordering::Relaxed;
 use crate::sync::{CachePadded, Mutex, lock};
 
-/// Shards for tasks spawned outside the workers.
-const OUTSIDE: usize = 4;
+/// Shards for tasks spawned outside the workers; few in the models, where each is a lock more to explore.
+const OUTSIDE: usize = if cfg!(loom) { 2 } else { 4 };
 
 pub(crate) struct Registry {
     shards: Box<[CachePadded<Mutex<Shard>>]>,

@@ -1,11 +1,13 @@
-//! Tests of the task cell, on a scheduler without threads.
+//! Tests of the task cell and the registry, on a scheduler without threads.
 
 #[cfg(not(loom))]
 mod cell;
 #[cfg(not(loom))]
 mod errors;
 #[cfg(not(loom))]
+mod lifecycles;
+#[cfg(not(loom))]
 mod programs;
 #[cfg(not(loom))]
-mod records;
+mod registry;
 pub(crate) mod toy;

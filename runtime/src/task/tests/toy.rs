@@ -144,6 +144,7 @@ impl ToyScheduler {
 
     /// Runs tasks, and blocks when there is none, until `done`. On the thread that made the scheduler. A wake
     /// that is lost makes it block for ever, which a model reports.
+    #[cfg(loom)]
     pub(crate) fn run_until(&self, mut done: impl FnMut() -> bool) {
         while !done() {
             if !self.run_one() {
@@ -153,6 +154,7 @@ impl ToyScheduler {
     }
 
     /// Makes `run_until` look at its condition again.
+    #[cfg(loom)]
     pub(crate) fn nudge(&self) {
         self.runner.unpark();
     }
