@@ -11,6 +11,7 @@ use std::task::{Poll, Waker};
 use crossbeam_deque::{Injector, Steal, Worker};
 
 use crate::sync::{Mutex, lock};
+use crate::task::raw::Kind;
 use crate::task::refs::Runnable;
 
 /// The least that one refill takes, if there is as much.
@@ -21,6 +22,9 @@ const REFILL_CEILING: usize = 32;
 
 pub(crate) struct Backlog {
     injector: Injector<Runnable>,
+    /// Forked jobs of `join` whose thief left before it came to them. Apart, since the threads that wait for them
+    /// run jobs, and no tasks.
+    jobs: Injector<Runnable>,
     admission: Option<Admission>,
 }
 
@@ -28,24 +32,45 @@ impl Backlog {
     pub(crate) fn new(capacity: Option<usize>) -> Self {
         Self {
             injector: Injector::new(),
+            jobs: Injector::new(),
             admission: capacity.map(Admission::new),
         }
     }
 
     pub(crate) fn push(&self, task: Runnable) {
-        self.injector.push(task);
+        match task.kind() {
+            Kind::Task => self.injector.push(task),
+            Kind::StackJob => self.jobs.push(task),
+        }
     }
 
     pub(crate) fn is_empty(&self) -> bool {
-        self.injector.is_empty()
+        self.injector.is_empty() && self.jobs.is_empty()
     }
 
     pub(crate) fn len(&self) -> usize {
-        self.injector.len()
+        self.injector.len() + self.jobs.len()
+    }
+
+    /// A forked job that was left behind.
+    pub(crate) fn take_job(&self) -> Option<Runnable> {
+        if self.jobs.is_empty() {
+            return None;
+        }
+        loop {
+            match self.jobs.steal() {
+                Steal::Success(job) => return Some(job),
+                Steal::Empty => return None,
+                Steal::Retry => std::hint::spin_loop(),
+            }
+        }
     }
 
     /// Takes one task to run and, into `lane`, a worker's share of the rest.
     pub(crate) fn refill(&self, lane: &Worker<Runnable>, workers: usize) -> Option<Runnable> {
+        if let Some(job) = self.take_job() {
+            return Some(job);
+        }
         if self.injector.is_empty() {
             return None;
         }
@@ -70,10 +95,13 @@ pub(crate) struct Admission {
     state: Mutex<Places>,
 }
 
+/// Waiting implies that no place is free: one that is given back goes to the first in the line at once, so that
+/// nobody who comes later, or does not wait, takes it.
 struct Places {
     used: usize,
-    /// Waiting submitters, the oldest first. One that leaves while it is chosen passes the choice on.
     waiting: VecDeque<(u64, Waker)>,
+    /// Tickets of those who were given a place and have not come for it yet.
+    granted: Vec<u64>,
     next_ticket: u64,
 }
 
@@ -82,6 +110,7 @@ impl Admission {
         let places = Places {
             used: 0,
             waiting: VecDeque::new(),
+            granted: Vec::new(),
             next_ticket: 0,
         };
         Self {
@@ -104,16 +133,20 @@ impl Admission {
         lock(&self.state).used += 1;
     }
 
-    /// Gives a place back, and wakes whoever waited longest.
+    /// Gives a place back, or on to whoever waited longest.
     pub(crate) fn release(&self) {
         let next = {
             let mut places = lock(&self.state);
-            places.used -= 1;
-            if places.used < self.capacity {
+            let next = if places.used <= self.capacity {
                 places.waiting.pop_front()
             } else {
                 None
+            };
+            match &next {
+                Some((ticket, _)) => places.granted.push(*ticket),
+                None => places.used -= 1,
             }
+            next
         };
         if let Some((_, waker)) = next {
             waker.wake();
@@ -127,29 +160,33 @@ impl Admission {
             number: None,
         };
         poll_fn(|cx| {
+            // Cloned, and what is replaced dropped, outside the lock: both may be user code (I6).
+            let mut waker = cx.waker().clone();
             let mut places = lock(&self.state);
-            if places.used < self.capacity {
-                places.used += 1;
-                let stale = ticket
-                    .number
-                    .take()
-                    .and_then(|number| places.forget(number));
+            let Some(number) = ticket.number else {
+                if places.used < self.capacity {
+                    places.used += 1;
+                    drop(places);
+                    return Poll::Ready(());
+                }
+                ticket.number = Some(places.next_ticket);
+                let entry = (places.next_ticket, waker);
+                places.next_ticket += 1;
+                places.waiting.push_back(entry);
+                return Poll::Pending;
+            };
+            if places.take_grant(number) {
+                ticket.number = None;
                 drop(places);
-                drop(stale);
                 return Poll::Ready(());
             }
+            let place = places
+                .waiting
+                .iter_mut()
+                .find(|(other, _)| *other == number);
+            let (_, known) = place.expect("a ticket waits or was granted");
+            std::mem::swap(known, &mut waker);
             drop(places);
-            // Cloned outside the lock, and put in under it with a second look at the count.
-            let waker = cx.waker().clone();
-            let mut places = lock(&self.state);
-            if places.used < self.capacity {
-                drop(places);
-                waker.wake();
-                return Poll::Pending;
-            }
-            let stale = places.stand(&mut ticket.number, waker);
-            drop(places);
-            drop(stale);
             Poll::Pending
         })
         .await;
@@ -157,32 +194,21 @@ impl Admission {
 }
 
 impl Places {
-    /// Joins the line, or, for a submitter that stands in it and was polled again, keeps the turn and changes
-    /// the waker; gives back the old one.
-    fn stand(&mut self, ticket: &mut Option<u64>, waker: Waker) -> Option<Waker> {
-        let standing = self
-            .waiting
-            .iter_mut()
-            .find(|(number, _)| Some(*number) == *ticket);
-        if let Some((_, old)) = standing {
-            return Some(std::mem::replace(old, waker));
-        }
-        *ticket = Some(self.next_ticket);
-        self.waiting.push_back((self.next_ticket, waker));
-        self.next_ticket += 1;
-        None
+    fn take_grant(&mut self, ticket: u64) -> bool {
+        let at = self.granted.iter().position(|other| *other == ticket);
+        at.map(|at| self.granted.swap_remove(at)).is_some()
     }
 
-    fn forget(&mut self, ticket: u64) -> Option<Waker> {
+    fn leave_line(&mut self, ticket: u64) -> Option<Waker> {
         let at = self
             .waiting
             .iter()
-            .position(|(number, _)| *number == ticket)?;
+            .position(|(other, _)| *other == ticket)?;
         self.waiting.remove(at).map(|(_, waker)| waker)
     }
 }
 
-/// A submitter's place in the line; dropped early, it leaves it, or passes its wake on.
+/// A submitter's place in the line; dropped early, it leaves the line, or gives back what it was granted.
 struct Ticket<'a> {
     admission: &'a Admission,
     number: Option<u64>,
@@ -193,18 +219,13 @@ impl Drop for Ticket<'_> {
         let Some(number) = self.number.take() else {
             return;
         };
-        let (own, next) = {
+        let (granted, waker) = {
             let mut places = lock(&self.admission.state);
-            match places.forget(number) {
-                Some(own) => (Some(own), None),
-                // It was chosen, and does not come: the next one may.
-                None if places.used < self.admission.capacity => (None, places.waiting.pop_front()),
-                None => (None, None),
-            }
+            (places.take_grant(number), places.leave_line(number))
         };
-        drop(own);
-        if let Some((_, waker)) = next {
-            waker.wake();
+        drop(waker);
+        if granted {
+            self.admission.release();
         }
     }
 }

@@ -3,7 +3,8 @@
 //! `b` is pushed on the worker's fork lane as a job that lies in the caller's own frame; `a` runs here; then the
 //! worker takes `b` back from the lane and runs it, unless a thief has it, which then sets the job's latch.
 //!
-//! While it waits for a thief the worker runs other jobs (its own, then stolen ones), never tasks: a task may
+//! While it waits for a thief the worker runs other jobs (its own, stolen ones, and those that a thief left behind
+//! in the backlog when it gave its seat up), never tasks: a task may
 //! hold a lock across its poll that this very frame waits for. Tasks that it comes upon go to its fair lane,
 //! where anybody can take them. With nothing to help with it sleeps, a bounded time, since the thief may fork
 //! more at any moment and a push wakes only workers that are parked.

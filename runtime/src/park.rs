@@ -167,19 +167,24 @@ mod tests {
     fn a_token_of_std_does_not_end_the_wait() {
         ends(|| {
             let parker = Parker::new(None);
+            let told = Arc::new(AtomicU8::new(0));
             let other = std::thread::spawn({
-                let parker = Arc::clone(&parker);
+                let (parker, told) = (Arc::clone(&parker), Arc::clone(&told));
                 move || {
-                    for _ in 0..100 {
-                        parker.thread.unpark();
+                    while parker.state.load(Acquire) != PARKED {
                         std::thread::yield_now();
                     }
-                    assert_ne!(parker.state.load(Acquire), NOTIFIED);
+                    for _ in 0..100 {
+                        parker.thread.unpark();
+                        std::thread::sleep(Duration::from_micros(100));
+                    }
+                    told.store(1, Relaxed);
                     parker.unpark();
                 }
             });
             std::thread::current().unpark();
             parker.park();
+            assert_eq!(told.load(Relaxed), 1, "woken by std's token");
             other.join().unwrap();
         });
     }

@@ -86,8 +86,13 @@ impl Worker {
         };
         loop {
             // Relaxed: `poll_root` clears the flag with an Acquire of its own.
-            if woken.load(Relaxed) && poll_root() == Turn::Leave {
-                return self.leave(seat);
+            if woken.load(Relaxed) {
+                // The root is what this search has found: pushers must not rely on us while it is polled.
+                seat.just_unparked.set(false);
+                self.stop_searching(&seat);
+                if poll_root() == Turn::Leave {
+                    return self.leave(seat);
+                }
             }
             if self.must_give_way() {
                 match self.give_way(seat) {

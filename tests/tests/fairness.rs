@@ -213,13 +213,21 @@ fn a_flood_of_spawns_inside_does_not_starve_older_tasks() {
         let rt = with_workers(workers);
         dog.watch(rt.handle());
         rt.block_on(async {
-            let stop = Arc::new(AtomicBool::new(false));
+            let (stop, alive) = (
+                Arc::new(AtomicBool::new(false)),
+                Arc::new(AtomicUsize::new(0)),
+            );
             let flood = {
                 let stop = Arc::clone(&stop);
                 runtime::spawn(async move {
                     while !stop.load(SeqCst) {
-                        for _ in 0..64 {
-                            drop(runtime::spawn(async { std::hint::black_box(()) }));
+                        // Bounded: a task that yields does not wait for what it has spawned.
+                        while alive.load(SeqCst) < 10_000 {
+                            alive.fetch_add(1, SeqCst);
+                            let alive = Arc::clone(&alive);
+                            drop(runtime::spawn(async move {
+                                alive.fetch_sub(1, SeqCst);
+                            }));
                         }
                         yield_now().await;
                     }

@@ -249,8 +249,8 @@ fn shutdown_meets_timers_in_any_state() {
                             Ok(timer) => timers.push(timer),
                             Err(_) => break,
                         }
-                        if micros % 5 == 0 {
-                            timers.swap_remove(micros as usize % timers.len()).cancel();
+                        if timers.len() > 100 {
+                            timers.swap_remove(micros as usize % 100).cancel();
                         }
                     }
                     for timer in timers {
@@ -310,7 +310,7 @@ fn cost_of_starting_and_cancelling() {
         assert!(polled.is_pending());
     });
     measure("sleep: create, drop", &mut || {
-        std::hint::black_box(time::sleep(Duration::from_secs(60)));
+        drop(std::hint::black_box(time::sleep(Duration::from_secs(60))));
     });
     measure("timeout: ready at once", &mut || {
         let ready = std::hint::black_box(std::future::ready(()));

@@ -225,16 +225,19 @@ fn a_waiter_that_is_polled_again_keeps_its_turn() {
 }
 
 #[test]
-fn a_place_that_is_taken_away_from_a_woken_waiter_puts_it_back_in_the_line() {
+fn nobody_takes_the_place_that_a_woken_waiter_was_given() {
     let admission = Admission::new(1);
     assert!(admission.try_acquire());
     let mut waiter = Submitter::waiting(&admission);
     admission.release();
-    assert!(admission.try_acquire(), "a faster one");
-    assert!(!waiter.got_a_place());
-    admission.release();
-    assert_eq!(waiter.wakes.get(), 2);
+    assert!(!admission.try_acquire(), "one that does not wait");
+    let mut later = Submitter::waiting(&admission);
+    assert!(!later.got_a_place(), "one that comes later");
+    assert_eq!(waiter.wakes.get(), 1);
     assert!(waiter.got_a_place());
+    admission.release();
+    assert_eq!(later.wakes.get(), 1);
+    assert!(later.got_a_place());
 }
 
 #[test]

@@ -11,9 +11,10 @@ use crate::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
 use crate::sync::atomic::{AtomicBool, AtomicUsize};
 use crate::sync::{Arc, Mutex, lock, thread};
 
-/// One worker's seat, a background thread and a caller.
+/// The workers' seats, background threads and callers.
 struct House {
-    seats: Seats<u32>,
+    workers: usize,
+    seats: Seats<usize>,
     sleep: Sleep,
     work: AtomicUsize,
     stop: AtomicBool,
@@ -23,7 +24,7 @@ struct House {
     awaited_by: Mutex<Option<Arc<ToyRoot>>>,
 }
 
-/// The root future of a caller: ready when it sees what was written before its wake.
+/// The root future of a caller.
 struct ToyRoot {
     woken: AtomicBool,
     written: AtomicUsize,
@@ -32,10 +33,11 @@ struct ToyRoot {
 }
 
 impl House {
-    fn new(open: usize) -> Arc<Self> {
+    fn new(workers: usize, open: usize) -> Arc<Self> {
         Arc::new(Self {
-            seats: Seats::new(vec![0], 2),
-            sleep: Sleep::new(1),
+            workers,
+            seats: Seats::new((0..workers).collect(), 2),
+            sleep: Sleep::new(workers),
             work: AtomicUsize::new(0),
             stop: AtomicBool::new(false),
             open: AtomicUsize::new(open),
@@ -80,14 +82,14 @@ impl House {
     }
 
     /// `Worker::leave`: the seat is given up, and somebody is told.
-    fn leave(&self, seat: u32, searching: &mut bool) {
+    fn leave(&self, seat: usize, searching: &mut bool) {
         self.stop_searching(searching);
         self.seats.release(seat);
         self.sleep.notify_one();
     }
 
     /// `Worker::wait_for_seat` of a background thread.
-    fn wait_for_seat(&self, parker: &Arc<Parker>) -> Option<u32> {
+    fn wait_for_seat(&self, parker: &Arc<Parker>) -> Option<usize> {
         loop {
             let seat = self.seats.acquire_or_queue(parker);
             if seat.is_some() {
@@ -106,15 +108,13 @@ impl House {
         let mut searching = false;
         let mut next = self.wait_for_seat(&parker);
         while let Some(seat) = next {
-            next = if self.take() {
+            next = if self.seats.has_surplus() {
+                self.leave(seat, &mut searching);
+                self.wait_for_seat(&parker)
+            } else if self.take() {
                 self.stop_searching(&mut searching);
                 self.run();
-                if self.seats.has_surplus() {
-                    self.leave(seat, &mut searching);
-                    self.wait_for_seat(&parker)
-                } else {
-                    Some(seat)
-                }
+                Some(seat)
             } else if self.stop.load(Acquire) {
                 return self.leave(seat, &mut searching);
             } else {
@@ -125,10 +125,10 @@ impl House {
 
     fn background_park(
         &self,
-        seat: u32,
+        seat: usize,
         parker: &Arc<Parker>,
         searching: &mut bool,
-    ) -> Option<u32> {
+    ) -> Option<usize> {
         self.sleep.begin_park(parker, mem::take(searching));
         let something = self.has_work() || self.stop.load(Acquire);
         if something && self.sleep.cancel_park(parker) {
@@ -149,15 +149,21 @@ impl House {
         self.wait_for_seat(parker)
     }
 
-    /// `run_as_caller`, until the root is ready.
+    /// `run_as_caller` of a root that is ready when it sees what was written before its wake.
     fn caller(&self, root: &ToyRoot) {
+        self.call(root, || root.written.load(Relaxed) == 1);
+    }
+
+    /// `run_as_caller`, until `poll` says that the root is ready.
+    fn call(&self, root: &ToyRoot, mut poll: impl FnMut() -> bool) {
         assert!(self.seats.add_caller());
         let mut searching = false;
         let mut seat = self.caller_seat();
         loop {
             if root.woken.load(Relaxed) {
+                self.stop_searching(&mut searching);
                 root.woken.swap(false, Acquire);
-                if root.written.load(Relaxed) == 1 {
+                if poll() {
                     break self.leave(seat, &mut searching);
                 }
             }
@@ -173,11 +179,13 @@ impl House {
         self.done();
     }
 
-    fn caller_seat(&self) -> u32 {
-        self.seats.acquire_or_lend(|| Some(1)).expect("lent")
+    fn caller_seat(&self) -> usize {
+        self.seats
+            .acquire_or_lend(|| Some(self.workers))
+            .expect("lent")
     }
 
-    fn caller_park(&self, seat: u32, root: &ToyRoot, searching: bool) -> u32 {
+    fn caller_park(&self, seat: usize, root: &ToyRoot, searching: bool) -> usize {
         self.sleep.begin_park(&root.parker, searching);
         let something = root.woken.load(Relaxed) || self.has_work();
         if something && self.sleep.cancel_park(&root.parker) {
@@ -194,8 +202,8 @@ impl House {
         assert_eq!(self.work.load(Relaxed), 0, "work was left");
         assert!(!self.seats.has_surplus(), "a lent seat is in circulation");
         assert_eq!(format!("{:?}", self.sleep), "0 searching, 0 parked");
-        assert!(self.seats.acquire().is_some(), "the one seat is free");
-        assert!(self.seats.acquire().is_none(), "and it is the only one");
+        let free = std::iter::from_fn(|| self.seats.acquire()).count();
+        assert_eq!(free, self.workers, "as many seats as workers are free");
     }
 }
 
@@ -224,7 +232,7 @@ impl ToyRoot {
 #[test]
 fn a_root_wake_is_not_lost() {
     check(3, || {
-        let house = House::new(1);
+        let house = House::new(1, 1);
         let root = ToyRoot::new();
         let waker = thread::spawn({
             let root = Arc::clone(&root);
@@ -240,7 +248,7 @@ fn a_root_wake_is_not_lost() {
 #[test]
 fn a_displaced_thread_comes_back() {
     check(2, || {
-        let house = House::new(2);
+        let house = House::new(1, 2);
         let background = thread::spawn({
             let house = Arc::clone(&house);
             move || house.background()
@@ -260,7 +268,7 @@ fn a_displaced_thread_comes_back() {
 #[test]
 fn work_that_is_pushed_meanwhile_is_done() {
     check(2, || {
-        let house = House::new(2);
+        let house = House::new(1, 2);
         let background = thread::spawn({
             let house = Arc::clone(&house);
             move || house.background()
@@ -285,7 +293,7 @@ fn work_that_is_pushed_meanwhile_is_done() {
 #[test]
 fn a_task_that_the_root_awaits_is_run() {
     check(2, || {
-        let house = House::new(2);
+        let house = House::new(1, 2);
         let background = thread::spawn({
             let house = Arc::clone(&house);
             move || house.background()
@@ -303,11 +311,44 @@ fn a_task_that_the_root_awaits_is_run() {
     });
 }
 
+/// A root that was woken pushes a task and blocks until another worker has run it: while it is polled, its thread
+/// must not count as one that searches, though its wake made it a searcher.
+#[test]
+fn a_root_that_is_polled_does_not_count_as_searching() {
+    check(2, || {
+        let house = House::new(2, 2);
+        let background = thread::spawn({
+            let house = Arc::clone(&house);
+            move || house.background()
+        });
+        let (root, inner) = (ToyRoot::new(), ToyRoot::new());
+        inner.woken.store(false, Relaxed);
+        let foreign = thread::spawn({
+            let root = Arc::clone(&root);
+            move || root.wake()
+        });
+        house.call(&root, || {
+            if root.written.load(Relaxed) == 0 {
+                return false;
+            }
+            *lock(&house.awaited_by) = Some(Arc::clone(&inner));
+            house.push();
+            while inner.written.load(Relaxed) == 0 {
+                inner.parker.park();
+            }
+            true
+        });
+        foreign.join().unwrap();
+        background.join().unwrap();
+        house.assert_quiet();
+    });
+}
+
 /// Two callers on one seat: one of them is lent an extra one, and the surplus goes back to zero.
 #[test]
 fn two_callers_give_the_lent_seat_back() {
     check(2, || {
-        let house = House::new(3);
+        let house = House::new(1, 3);
         let other = thread::spawn({
             let house = Arc::clone(&house);
             move || {

@@ -41,31 +41,29 @@ impl Worker {
         }
         let victim = self.scheduler.peer(first_victim(&self.scheduler, seat));
         let (theirs, ours) = (victim.shelf.lanes_len(), seat.peer.shelf.lanes_len());
-        if victim.index != seat.index()
-            && theirs > 2 * ours + 8
-            && let Some(task) = self.steal_from(seat, victim)
-        {
-            seat.lanes.fair.push(task);
+        if victim.index == seat.index() || theirs <= 2 * ours + 8 {
+            return;
+        }
+        // Each to its own lane: threads that wait in `join` look for forked jobs in the fork lanes alone.
+        let (forked, woken) = take_half(seat, victim);
+        if let Some(forked) = forked {
+            seat.lanes.fork.push(forked);
+        }
+        if let Some(woken) = woken {
+            seat.lanes.fair.push(woken);
         }
     }
 
-    /// Half of the victim's fork lane and half of its fair lane; one of them is returned to run.
+    /// Half of the victim's lanes; one task is returned to run.
     fn steal_from(&self, seat: &Seat, victim: &Peer) -> Option<Runnable> {
-        let before = seat.peer.shelf.lanes_len();
-        let forked = steal_batch(&victim.shelf.fork, &seat.lanes.fork);
-        let task = match steal_batch(&victim.shelf.fair, &seat.lanes.fair) {
-            Some(woken) => {
-                if let Some(forked) = forked {
-                    seat.lanes.fork.push(forked);
-                }
-                woken
-            }
-            None => forked?,
-        };
-        seat.peer.counts.steals.add(1);
-        let stolen = 1 + seat.peer.shelf.lanes_len().saturating_sub(before);
-        seat.peer.counts.stolen_tasks.add(stolen as u64);
-        Some(task)
+        let (forked, woken) = take_half(seat, victim);
+        if woken.is_none() {
+            return forked;
+        }
+        if let Some(forked) = forked {
+            seat.lanes.fork.push(forked);
+        }
+        woken
     }
 
     /// A slot is its owner's to run next, and taking it away costs more than it gains, unless the owner is held
@@ -90,10 +88,26 @@ pub(crate) fn from_fork_lanes(seated: &Seated) -> Option<Runnable> {
     let (scheduler, seat) = (&seated.scheduler, &seated.seat);
     let seats = scheduler.seat_count();
     let job = others(seat, first_victim(scheduler, seat), seats)
-        .find_map(|victim| steal_batch(&scheduler.peer(victim).shelf.fork, &seat.lanes.fork))?;
+        .find_map(|victim| steal_batch(&scheduler.peer(victim).shelf.fork, &seat.lanes.fork))
+        .or_else(|| scheduler.backlog.take_job())?;
     seat.peer.counts.steals.add(1);
     seat.peer.counts.stolen_tasks.add(1);
     Some(job)
+}
+
+/// Half of the victim's fork lane and half of its fair lane into ours, but for one task of each, which are
+/// returned.
+fn take_half(seat: &Seat, victim: &Peer) -> (Option<Runnable>, Option<Runnable>) {
+    let before = seat.peer.shelf.lanes_len();
+    let forked = steal_batch(&victim.shelf.fork, &seat.lanes.fork);
+    let woken = steal_batch(&victim.shelf.fair, &seat.lanes.fair);
+    let taken = usize::from(forked.is_some()) + usize::from(woken.is_some());
+    if taken > 0 {
+        seat.peer.counts.steals.add(1);
+        let batch = seat.peer.shelf.lanes_len().saturating_sub(before);
+        seat.peer.counts.stolen_tasks.add((taken + batch) as u64);
+    }
+    (forked, woken)
 }
 
 fn first_victim(scheduler: &Scheduler, seat: &Seat) -> usize {
