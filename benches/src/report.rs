@@ -66,18 +66,21 @@ pub(crate) fn summary(results: &[RowResult]) {
         "\nMedians. The ratio is the reference's median divided by ours (rates: ours divided by the"
     );
     println!(
-        "reference's): 1 and more is not behind. Unclear: behind by less than the rounds differ."
+        "reference's): 1 and more is not behind. Unclear: behind by less than the rounds differ. Where"
+    );
+    println!(
+        "a system has two forms with one worker, with and without a thread of its own, its better one."
     );
     println!(
         "{:24}{:>8} |{:>11}{:>11}{:>8} |{:>11}{:>11}{:>8} | verdict",
-        "row", "unit", "2 workers", "ours-2", "ratio", "1 worker", "ours-1", "ratio"
+        "row", "unit", "2 workers", "ours", "ratio", "1 worker", "ours", "ratio"
     );
     for result in results {
         for (index, metric) in result.row.metrics.iter().enumerate() {
             let mut line = format!("{:24}{:>8}", metric.full_name(result.row.name), metric.unit);
             let mut verdicts = Vec::new();
             for workers in [2, 1] {
-                let ours = ours(result, workers);
+                let ours = ours(result, index, workers);
                 let beside = reference(result, index, workers);
                 verdicts.extend(ours.and_then(|ours| verdict(result, index, ours)));
                 let ratio = ours.and_then(|ours| ratio(result, index, ours));
@@ -135,10 +138,26 @@ fn ratio(result: &RowResult, metric: usize, system: &SystemResult) -> Option<f64
 
 /// The best form of the row's reference that has so many workers.
 fn reference(result: &RowResult, metric: usize, workers: usize) -> Option<&SystemResult> {
+    best_form(result, metric, result.row.reference, workers)
+}
+
+/// As [`reference`], of ours; but one that failed is never hidden by another form.
+fn ours(result: &RowResult, metric: usize, workers: usize) -> Option<&SystemResult> {
+    let failed = result.systems.iter().find(|system| {
+        system.name.starts_with("ours") && system.workers == workers && system.failures > 0
+    });
+    failed.or_else(|| best_form(result, metric, "ours", workers))
+}
+
+/// Of a family's forms with so many workers, the one with the best median.
+fn best_form<'a>(
+    result: &'a RowResult,
+    metric: usize,
+    family: &str,
+    workers: usize,
+) -> Option<&'a SystemResult> {
     let forms = result.systems.iter().filter(|system| {
-        system.name.starts_with(result.row.reference)
-            && system.workers == workers
-            && !system.samples.is_empty()
+        system.name.starts_with(family) && system.workers == workers && !system.samples.is_empty()
     });
     let by_median = |a: &&SystemResult, b: &&SystemResult| {
         let [a, b] = [a, b].map(|system| system.median(metric).unwrap_or(f64::NAN));
@@ -149,13 +168,6 @@ fn reference(result: &RowResult, metric: usize, workers: usize) -> Option<&Syste
     } else {
         forms.min_by(by_median)
     }
-}
-
-fn ours(result: &RowResult, workers: usize) -> Option<&SystemResult> {
-    result
-        .systems
-        .iter()
-        .find(|system| system.name.starts_with("ours") && system.workers == workers)
 }
 
 impl Verdict {

@@ -102,7 +102,7 @@ impl<F: FnOnce() -> T, T> Future for Job<F> {
 }
 
 pub(crate) struct BlockingPool {
-    state: Mutex<Pool>,
+    state: Mutex<Accounts>,
     work: Condvar,
     most_threads: usize,
     keep_alive: Duration,
@@ -110,7 +110,7 @@ pub(crate) struct BlockingPool {
 }
 
 #[derive(Default)]
-struct Pool {
+struct Accounts {
     jobs: VecDeque<Runnable>,
     /// All threads; those that wait for a job; those that were started and have not looked for one yet.
     threads: usize,
@@ -218,7 +218,7 @@ impl BlockingPool {
         (pool.threads, pool.jobs.len())
     }
 
-    fn lock(&self) -> MutexGuard<'_, Pool> {
+    fn lock(&self) -> MutexGuard<'_, Accounts> {
         self.state
             .lock()
             .unwrap_or_else(|poisoned| poisoned.into_inner())

@@ -25,7 +25,7 @@ impl Counter {
 
 /// The counters of one seat.
 #[derive(Debug, Default)]
-pub(crate) struct Counts {
+pub(crate) struct SeatCounts {
     pub(crate) polls: Counter,
     pub(crate) parks: Counter,
     pub(crate) unparks: Counter,

@@ -14,9 +14,15 @@ pub(crate) fn catch<R>(code: impl FnOnce() -> R) -> Result<R, Payload> {
 }
 
 /// Runs a waker or a destructor whose panic concerns nobody: the message has been printed by the hook, and
-/// the worker goes on. The payload's own destructor may panic too, hence the second guard.
+/// the worker goes on.
 pub(crate) fn contained(code: impl FnOnce()) {
-    if let Err(payload) = catch(code) {
+    discard(catch(code));
+}
+
+/// Forgets about a panic. The payload's own destructor may panic too, with a payload that is then leaked rather
+/// than dropped in turn.
+pub(crate) fn discard(outcome: Result<(), Payload>) {
+    if let Err(payload) = outcome {
         let _ = catch(move || drop(payload)).map_err(std::mem::forget);
     }
 }

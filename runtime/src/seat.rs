@@ -21,7 +21,7 @@
 
 use std::cell::Cell;
 
-use crate::metrics::Counts;
+use crate::metrics::SeatCounts;
 use crate::park::Parker;
 use crate::queue::{Lanes, Shelf, stamp_of};
 use crate::scheduler::Scheduler;
@@ -55,7 +55,7 @@ pub(crate) struct Seat {
 pub(crate) struct Peer {
     pub(crate) index: usize,
     pub(crate) shelf: Shelf,
-    pub(crate) counts: Counts,
+    pub(crate) counts: SeatCounts,
 }
 
 /// A seat in use, with its scheduler: what a thread has while it is a worker.
@@ -78,7 +78,7 @@ impl Seat {
         let peer = Peer {
             index,
             shelf,
-            counts: Counts::default(),
+            counts: SeatCounts::default(),
         };
         Self {
             peer: Arc::new(CachePadded(peer)),

@@ -146,6 +146,35 @@ fn ordinary_tasks_run_while_a_chain_of_spawns_or_a_pair_uses_the_slot() {
 }
 
 #[test]
+fn a_pair_that_uses_the_slot_leaves_ordinary_tasks_a_fair_part_of_the_turns() {
+    let dog = watchdog(60, "a_pair_that_uses_the_slot_leaves_ordinary_tasks_a_part");
+    let rt = one_thread();
+    dog.watch(rt.handle());
+    rt.block_on(async {
+        let (stop, turns) = (Arc::default(), Arc::new(AtomicU64::new(0)));
+        for task in wake_each_other(&stop, &turns) {
+            drop(runtime::spawn(task));
+        }
+        let ordinary = (0..10).map(|_| {
+            runtime::spawn(async {
+                for _ in 0..1000 {
+                    yield_now().await;
+                }
+            })
+        });
+        join_all(ordinary.collect::<Vec<_>>()).await;
+        stop.store(true, SeqCst);
+        // Counted in turns, so the machine's speed has no part in it.
+        let (of_pair, of_others) = (turns.load(SeqCst), 10 * 1000);
+        assert!(
+            of_pair <= 8 * of_others,
+            "{of_pair} turns beside {of_others}"
+        );
+        assert!(of_pair >= 1000, "the pair went on: {of_pair} turns");
+    });
+}
+
+#[test]
 fn a_flood_from_outside_does_not_starve_tasks_that_are_woken() {
     let dog = watchdog(60, "a_flood_from_outside_does_not_starve");
     for workers in [1, 2] {

@@ -238,6 +238,20 @@ fn only_background_threads_are_started_and_all_are_joined() {
                 threads()
             );
 
+            // Threads of the blocking pool go as well, long before their keep-alive is over.
+            let pooled = Builder::new()
+                .worker_threads(1)
+                .thread_keep_alive(Duration::from_secs(3600));
+            let pooled = pooled.build().unwrap();
+            pooled.block_on(pooled.spawn_blocking(|| ())).unwrap();
+            assert_eq!(threads(), before + 2);
+            drop(pooled);
+            assert!(
+                eventually(|| threads() == before),
+                "{} threads left",
+                threads()
+            );
+
             drop(with_workers(2).spawn(std::future::pending::<()>()));
             assert!(
                 eventually(|| threads() == before),

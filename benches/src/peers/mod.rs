@@ -14,7 +14,7 @@ use std::net::TcpListener;
 use std::time::Duration;
 
 use self::async_executor::AsyncExecutor;
-use self::ours::Ours;
+use self::ours::{OursCurrent, OursMulti};
 use self::rayon::Rayon;
 use self::tokio::{TokioCurrent, TokioMulti};
 
@@ -163,8 +163,9 @@ pub(crate) fn each_async<T: PerAsyncPeer>() -> Vec<Entry<T::Item>> {
         entry::<T, TokioCurrent>(),
         entry::<T, AsyncExecutor<2>>(),
         entry::<T, AsyncExecutor<1>>(),
-        entry::<T, Ours<2>>(),
-        entry::<T, Ours<1>>(),
+        entry::<T, OursMulti<2>>(),
+        entry::<T, OursMulti<1>>(),
+        entry::<T, OursCurrent>(),
     ]
 }
 
@@ -184,8 +185,9 @@ pub(crate) fn each_join<T: PerJoinPeer>() -> Vec<Entry<T::Item>> {
     vec![
         entry::<T, Rayon<2>>(),
         entry::<T, Rayon<1>>(),
-        entry::<T, Ours<2>>(),
-        entry::<T, Ours<1>>(),
+        entry::<T, OursMulti<2>>(),
+        entry::<T, OursMulti<1>>(),
+        entry::<T, OursCurrent>(),
     ]
 }
 

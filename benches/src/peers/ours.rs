@@ -13,8 +13,14 @@ use runtime::{Builder, Handle, Runtime};
 
 use super::{AsyncPeer, ECHO_BUFFER, JoinPeer, Peer, Spawner};
 
-/// The runtime with `W` workers.
-pub(crate) struct Ours<const W: usize>(Runtime);
+/// The runtime with `W` workers and as many threads of its own.
+pub(crate) type OursMulti<const W: usize> = Ours<W, false>;
+
+/// The runtime with one worker, the thread in `block_on`, and no thread of its own.
+pub(crate) type OursCurrent = Ours<1, true>;
+
+/// The runtime with `W` workers, with or without threads of its own.
+pub(crate) struct Ours<const W: usize, const CURRENT: bool>(Runtime);
 
 /// `runtime::spawn`, which finds the runtime by itself.
 #[derive(Clone)]
@@ -23,24 +29,29 @@ pub(crate) struct OursInside;
 /// Unwraps what a `JoinHandle` gives.
 pub(crate) struct OursJoin<T>(JoinHandle<T>);
 
-impl<const W: usize> Peer for Ours<W> {
+impl<const W: usize, const CURRENT: bool> Peer for Ours<W, CURRENT> {
     const WORKERS: usize = W;
 
     fn name() -> String {
-        format!("ours-{W}")
+        if CURRENT {
+            "ours-ct".to_owned()
+        } else {
+            format!("ours-{W}")
+        }
     }
 
     fn start() -> Self {
         Ours(
             Builder::new()
                 .worker_threads(W)
+                .background_threads(!CURRENT)
                 .build()
                 .expect("the runtime starts"),
         )
     }
 }
 
-impl<const W: usize> AsyncPeer for Ours<W> {
+impl<const W: usize, const CURRENT: bool> AsyncPeer for Ours<W, CURRENT> {
     type Inside = OursInside;
     type Outside = Handle;
 
@@ -87,7 +98,7 @@ impl<const W: usize> AsyncPeer for Ours<W> {
     }
 }
 
-impl<const W: usize> JoinPeer for Ours<W> {
+impl<const W: usize, const CURRENT: bool> JoinPeer for Ours<W, CURRENT> {
     fn install<T: Send + 'static>(&self, job: impl FnOnce() -> T + Send + 'static) -> T {
         super::in_task(self, async { job() })
     }

@@ -212,6 +212,18 @@ fn a_waiter_that_is_polled_again_keeps_one_waker() {
     assert!(lock(&admission.state).waiting.is_empty());
 }
 
+#[test]
+fn the_waker_of_the_last_poll_is_woken() {
+    let admission = Admission::new(1);
+    assert!(admission.try_acquire());
+    let mut waiter = Submitter::waiting(&admission);
+    let before = std::mem::replace(&mut waiter.wakes, WakeCount::new());
+    assert!(!waiter.got_a_place());
+    assert_eq!(Arc::strong_count(&before), 1, "replaced, so dropped");
+    admission.release();
+    assert_eq!((before.get(), waiter.wakes.get()), (0, 1));
+}
+
 /// A poll for another reason must not cost a submitter the turn that it has waited for.
 #[test]
 fn a_waiter_that_is_polled_again_keeps_its_turn() {

@@ -258,10 +258,10 @@ where
                 Err(Failure::panicked(payload))
             }
         };
-        let _ = self.replace_stage(Stage::Finished(output));
+        panic::discard(self.replace_stage(Stage::Finished(output)));
         let completion = self.header.state.complete();
         if completion.drop_output {
-            let _ = self.replace_stage(Stage::Consumed);
+            panic::discard(self.replace_stage(Stage::Consumed));
         }
         if completion.take_join_waker {
             let waker = self.header.join_waker.with(|stored| {
@@ -309,7 +309,7 @@ where
     unsafe fn drop_output(ptr: NonNull<Header>) {
         // SAFETY: T2, by the caller's reference; the output is the caller's (T4).
         let cell = unsafe { ptr.cast::<Self>().as_ref() };
-        let _ = cell.replace_stage(Stage::Consumed);
+        panic::discard(cell.replace_stage(Stage::Consumed));
     }
 
     unsafe fn name(ptr: NonNull<Header>) -> Option<NonNull<str>> {
