@@ -234,3 +234,23 @@ fn without_a_runtime_it_builds_one_for_the_call() {
         "and it is left again"
     );
 }
+
+#[test]
+fn what_a_woken_root_spawns_is_run_while_it_blocks() {
+    let dog = watchdog(60, "what_a_woken_root_spawns_is_run_while_it_blocks");
+    let rt = with_workers(2);
+    dog.watch(rt.handle());
+    for _ in 0..20 {
+        rt.block_on(async {
+            // Parked and woken: the thread comes back to its root as one that looks for work.
+            runtime::time::sleep(Duration::from_millis(5)).await;
+            let ran = Arc::new(AtomicUsize::new(0));
+            for _ in 0..3 {
+                let ran = Arc::clone(&ran);
+                runtime::spawn(async move { ran.fetch_add(1, SeqCst) });
+            }
+            // The last one is next on this very worker, and waits for it; the others are anybody's.
+            assert!(tests::eventually(|| ran.load(SeqCst) >= 2));
+        });
+    }
+}

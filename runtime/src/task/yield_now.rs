@@ -3,8 +3,10 @@
 use std::future::poll_fn;
 use std::task::Poll;
 
-/// Goes to the back of the fair lane: every task that is ready now gets its turn before this one goes on
-/// (order across workers is not promised).
+/// Goes to the back of this worker's queue of woken tasks: those that were woken or yielded before get their turn
+/// first. Tasks that were spawned here and have not begun take turns with that queue, one of them for each of it,
+/// so a task that spawns many and yields once gets ahead of most of them. Others may also go on elsewhere: order
+/// across workers is not promised.
 ///
 /// It wakes the task directly, so it also works under another executor's `block_on` on a worker.
 ///

@@ -64,7 +64,22 @@ impl TcpStream {
         Err(failure.into_error())
     }
 
-    /// Takes the connection apart for reading and writing at the same time within one task.
+    /// Takes the connection apart for reading and writing at the same time within one task. The halves
+    /// borrow, and cost nothing.
+    ///
+    /// With `futures::AsyncReadExt` in scope a plain `stream.split()` means that trait's method, which
+    /// takes the stream by value and puts a lock between the halves: write `TcpStream::split(&mut
+    /// stream)`, or use [`into_split`](Self::into_split).
+    ///
+    /// ```no_run
+    /// use futures::{AsyncReadExt, AsyncWriteExt};
+    /// # use runtime::net::TcpStream;
+    /// # async fn example(mut stream: TcpStream) -> std::io::Result<()> {
+    /// let (mut reader, mut writer) = TcpStream::split(&mut stream);
+    /// futures::io::copy(&mut reader, &mut writer).await?;
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn split(&mut self) -> (ReadHalf<'_>, WriteHalf<'_>) {
         split::split(self)
     }
