@@ -141,7 +141,7 @@ fn reference(result: &RowResult, metric: usize, workers: usize) -> Option<&Syste
     best_form(result, metric, result.row.reference, workers)
 }
 
-/// As [`reference`], of ours; but one that failed is never hidden by another form.
+/// As [`reference()`], of ours; but one that failed is never hidden by another form.
 fn ours(result: &RowResult, metric: usize, workers: usize) -> Option<&SystemResult> {
     let failed = result.systems.iter().find(|system| {
         system.name.starts_with("ours") && system.workers == workers && system.failures > 0

@@ -29,6 +29,9 @@ pub fn sleep(duration: Duration) -> Sleep {
 
 /// Waits until `deadline`. Never returns early; if `deadline` has passed, returns at once.
 ///
+/// It may return late by a sixteenth of the time it waits, half a millisecond at most, so that timers near
+/// each other share a wake-up; and by what the system and the worker's other tasks take.
+///
 /// The timer starts when the future is first polled: one that never is costs nothing.
 ///
 /// # Panics
@@ -93,7 +96,9 @@ impl Sleep {
             return;
         };
         let restarted = context::with(|current| match current {
-            Some((reactor, shard)) => Timer::start(reactor, shard, deadline, waker),
+            Some((reactor, shard)) => {
+                Timer::start(reactor, shard, reactor.clock().now(), deadline, waker)
+            }
             None => Err(waker),
         });
         match restarted {
@@ -112,8 +117,9 @@ impl Sleep {
         }
         // Cloned, and dropped if need be, outside of the context: that may run user code.
         let waker = cx.waker().clone();
-        let started =
-            context::expect(|reactor, shard| Timer::start(reactor, shard, self.deadline, waker));
+        let started = context::expect(|reactor, shard| {
+            Timer::start(reactor, shard, now, self.deadline, waker)
+        });
         match started {
             Ok(timer) => self.timer = Some(timer),
             Err(_waker) => panic!("{SHUT_DOWN}"),

@@ -32,7 +32,13 @@ impl Wake for Busybody {
 
 impl Drop for Busybody {
     fn drop(&mut self) {
-        if let Ok(timer) = Timer::start(&self.0, 0, time::Instant::now(), Waker::noop().clone()) {
+        if let Ok(timer) = Timer::start(
+            &self.0,
+            0,
+            time::Instant::now(),
+            time::Instant::now(),
+            Waker::noop().clone(),
+        ) {
             timer.cancel();
         }
     }
@@ -52,7 +58,7 @@ fn watchdog() -> Sender<()> {
 
 fn start(reactor: &Reactor, shard: usize, after: Duration, waker: &Waker) -> Timer {
     let deadline = reactor.clock().origin() + after;
-    Timer::start(reactor, shard, deadline, waker.clone()).expect("no shutdown")
+    Timer::start(reactor, shard, deadline, deadline, waker.clone()).expect("no shutdown")
 }
 
 /// Fires what is due `after` the clock's origin; returns how many that were.
@@ -139,7 +145,7 @@ fn wakers_run_under_no_lock() {
     let busybody = || Waker::from(Arc::new(Busybody(reactor.clone())));
     let timers = [(); 4].map(|()| {
         let deadline = reactor.clock().origin() + MS;
-        Timer::start(&reactor, 0, deadline, busybody()).expect("no shutdown")
+        Timer::start(&reactor, 0, deadline, deadline, busybody()).expect("no shutdown")
     });
     let [replaced, cancelled, fired, shut_down] = timers;
     assert_eq!(replaced.poll(Waker::noop()), TimerState::Running);
@@ -148,10 +154,22 @@ fn wakers_run_under_no_lock() {
     assert_eq!(fired.poll(&busybody()), TimerState::Fired);
     assert_eq!(shut_down.poll(&busybody()), TimerState::Fired);
 
-    let late = Timer::start(&reactor, 0, time::Instant::now() + MS, busybody());
+    let late = Timer::start(
+        &reactor,
+        0,
+        time::Instant::now(),
+        time::Instant::now() + MS,
+        busybody(),
+    );
     assert!(late.is_ok());
     reactor.shutdown();
-    let refused = Timer::start(&reactor, 0, time::Instant::now(), busybody());
+    let refused = Timer::start(
+        &reactor,
+        0,
+        time::Instant::now(),
+        time::Instant::now(),
+        busybody(),
+    );
     assert!(refused.is_err());
 }
 
@@ -201,7 +219,7 @@ fn no_timer_is_missed_by_a_driver_that_fires_meanwhile() {
         for round in 0..TIMERS {
             let delay = Duration::from_micros(((round * 61 + seed) % 300) as u64);
             let deadline = reactor.clock().now() + delay;
-            let timer = Timer::start(&reactor, seed, deadline, waker.clone()).unwrap();
+            let timer = Timer::start(&reactor, seed, deadline, deadline, waker.clone()).unwrap();
             if round % 3 != 0 || timer.cancel().is_none() {
                 kept += 1;
             }
@@ -245,7 +263,7 @@ fn shutdown_meets_timers_in_any_state() {
                     let mut timers = Vec::new();
                     for micros in 0.. {
                         let deadline = reactor.clock().now() + Duration::from_micros(micros % 200);
-                        match Timer::start(&reactor, shard, deadline, waker.clone()) {
+                        match Timer::start(&reactor, shard, deadline, deadline, waker.clone()) {
                             Ok(timer) => timers.push(timer),
                             Err(_) => break,
                         }
@@ -293,7 +311,7 @@ fn cost_of_starting_and_cancelling() {
     };
     let deadline = reactor.clock().now() + Duration::from_secs(60);
     measure("start and cancel", &mut || {
-        let timer = Timer::start(&reactor, 0, deadline, noop.clone());
+        let timer = Timer::start(&reactor, 0, deadline, deadline, noop.clone());
         drop(timer.map(Timer::cancel));
     });
     let mut wheel = Wheel::new();
@@ -318,4 +336,32 @@ fn cost_of_starting_and_cancelling() {
         assert!(polled.is_ready());
     });
     context::set(before);
+}
+
+#[test]
+fn far_timers_share_moments_and_near_ones_keep_theirs() {
+    const MILLI: u64 = 1_000_000;
+    for now in [0, 12_345, 987_654_321, u64::MAX / 3] {
+        for ahead in
+            (0..64).flat_map(|bits| [0, 1, 77].map(|more| (1u64 << bits).saturating_add(more)))
+        {
+            let deadline = now.saturating_add(ahead);
+            let moment = coalesced(now, deadline);
+            assert!(moment >= deadline, "never early");
+            let late = moment - deadline;
+            assert!(
+                late <= ahead / 16 && late < MILLI || moment == u64::MAX,
+                "{ahead} ahead, {late} late"
+            );
+        }
+        assert_eq!(coalesced(now, now), now);
+        let moments: std::collections::HashSet<_> = (0..1000)
+            .map(|n| coalesced(now, now + 100 * MILLI + n * 10_000))
+            .collect();
+        assert!(
+            moments.len() <= 21,
+            "10 ms of timers wake {} times",
+            moments.len()
+        );
+    }
 }
