@@ -45,8 +45,10 @@ pub struct Driver {
     woken: Vec<Waker>,
 }
 
-/// Events taken from the system at once; what does not fit is taken the next time.
-const EVENTS_PER_TURN: usize = 1024;
+/// Events taken from the system at once; what does not fit is taken the next time. Few, so that what
+/// is touched to wake a task is still in the cache when the task runs: with a thousand, a server with
+/// 500 busy connections spent 8 % more on each request.
+const EVENTS_PER_TURN: usize = 64;
 
 // No source has these tokens, see `MAX_KEY` of the registry.
 const INTERRUPTION: Token = Token(usize::MAX);

@@ -19,6 +19,14 @@ use slab::Slab;
 /// is not needed goes back to the caller, who drops or wakes it after letting go of the lock.
 #[derive(Debug, Default)]
 pub(crate) struct Waiters {
+    /// In here and not in a list: mostly one task polls, and a busy server visits thousands of these,
+    /// each of which should be few cache lines.
+    first_polled: Option<Waker>,
+    more: Option<Box<MoreWaiters>>,
+}
+
+#[derive(Debug, Default)]
+struct MoreWaiters {
     polled: Vec<Waker>,
     awaiting: Slab<Option<Waker>>,
 }
@@ -33,22 +41,34 @@ impl Waiters {
     /// Adds a polled waker. Returns it if it is there already, and moves the others to `flushed` if
     /// there are too many.
     pub(crate) fn add_polled(&mut self, waker: Waker, flushed: &mut Vec<Waker>) -> Option<Waker> {
-        if self.polled.iter().any(|known| known.will_wake(&waker)) {
+        match &self.first_polled {
+            None => {
+                self.first_polled = Some(waker);
+                return None;
+            }
+            Some(known) if known.will_wake(&waker) => return Some(waker),
+            Some(_) => {}
+        }
+        let polled = &mut self.more.get_or_insert_default().polled;
+        if polled.iter().any(|known| known.will_wake(&waker)) {
             return Some(waker);
         }
-        if self.polled.len() == MAX_POLLED {
-            flushed.append(&mut self.polled);
+        if polled.len() == MAX_POLLED - 1 {
+            flushed.extend(self.first_polled.replace(waker));
+            flushed.append(polled);
+            return None;
         }
-        self.polled.push(waker);
+        polled.push(waker);
         None
     }
 
     /// Puts a future's waker in its place; returns the one that was there.
     pub(crate) fn put(&mut self, place: &mut Place, waker: Waker) -> Option<Waker> {
+        let awaiting = &mut self.more.get_or_insert_default().awaiting;
         match *place {
-            Some(key) => self.awaiting[key].replace(waker),
+            Some(key) => awaiting[key].replace(waker),
             None => {
-                *place = Some(self.awaiting.insert(Some(waker)));
+                *place = Some(awaiting.insert(Some(waker)));
                 None
             }
         }
@@ -56,15 +76,17 @@ impl Waiters {
 
     /// Gives a future's place back; returns the waker left in it.
     pub(crate) fn remove(&mut self, place: &mut Place) -> Option<Waker> {
-        place.take().and_then(|key| self.awaiting.remove(key))
+        let more = self.more.as_mut()?;
+        place.take().and_then(|key| more.awaiting.remove(key))
     }
 
     /// Moves every waker to `woken`. Futures keep their places.
     pub(crate) fn take_all(&mut self, woken: &mut Vec<Waker>) {
-        woken.append(&mut self.polled);
-        if !self.awaiting.is_empty() {
+        woken.extend(self.first_polled.take());
+        if let Some(more) = &mut self.more {
+            woken.append(&mut more.polled);
             woken.extend(
-                self.awaiting
+                more.awaiting
                     .iter_mut()
                     .filter_map(|(_, waker)| waker.take()),
             );
@@ -114,6 +136,11 @@ mod tests {
         Waker::from(Arc::<Count>::default())
     }
 
+    fn polled(waiters: &Waiters) -> usize {
+        let more = waiters.more.as_ref().map_or(0, |more| more.polled.len());
+        usize::from(waiters.first_polled.is_some()) + more
+    }
+
     #[test]
     fn the_same_waker_is_kept_once() {
         let mut waiters = Waiters::default();
@@ -131,7 +158,7 @@ mod tests {
         let mut flushed = Vec::new();
         for _ in 0..1000 {
             waiters.add_polled(waker(), &mut flushed);
-            assert!(waiters.polled.len() <= MAX_POLLED);
+            assert!(polled(&waiters) <= MAX_POLLED);
         }
         waiters.take_all(&mut flushed);
         assert_eq!(flushed.len(), 1000, "each was woken or still waits");
@@ -155,7 +182,7 @@ mod tests {
             assert!(waiters.remove(place).is_none(), "its waker was taken");
             assert!(waiters.remove(place).is_none());
         }
-        assert!(waiters.awaiting.is_empty());
+        assert!(waiters.more.is_none_or(|more| more.awaiting.is_empty()));
     }
 
     #[test]

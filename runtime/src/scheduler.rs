@@ -155,6 +155,9 @@ impl Scheduler {
 
     /// Queues a task that was spawned or woken on the thread that has `seat`.
     pub(crate) fn push_local(&self, seat: &Seat, task: Runnable, origin: Origin) {
+        if seat.dispatching.get() {
+            return seat.lanes.fair.push(task);
+        }
         let now = stamp_of(seat.now.get());
         if seat.lanes.push(&seat.peer.shelf, task, origin, now) {
             self.notify();

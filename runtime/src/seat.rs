@@ -35,6 +35,8 @@ pub(crate) struct Seat {
     pub(crate) lanes: Lanes,
     /// This worker is counted as searching; guards the count against being taken down twice.
     pub(crate) searching: Cell<bool>,
+    /// This worker wakes what the driver found: one after the other to the fair lane, and one notification for all.
+    pub(crate) dispatching: Cell<bool>,
     /// The last unpark has not found anything yet.
     pub(crate) just_unparked: Cell<bool>,
     /// Picks since the start, and the pick at which the clock is read next.
@@ -84,6 +86,7 @@ impl Seat {
             peer: Arc::new(CachePadded(peer)),
             lanes,
             searching: Cell::new(false),
+            dispatching: Cell::new(false),
             just_unparked: Cell::new(false),
             tick: Cell::new(0),
             clock_at: Cell::new(1),
