@@ -13,8 +13,8 @@
 //! whole process's, per operation, while the sample ran.
 //!
 //! The last columns set each figure beside tokio's in the same run, with as many workers: with two,
-//! its multi-thread form; with one, the better of its multi-thread form with one worker and its
-//! current-thread form. At least 1 means not behind. Absolute figures belong to the machine, the
+//! both in the multi-thread form; with one, of both the better of two forms, with a thread of its own
+//! and in `block_on` alone (a process of a single thread pays less for each system call). At least 1 means not behind. Absolute figures belong to the machine, the
 //! ratio is what decides. Below 1 the verdict is *behind* only if the middle halves of both systems'
 //! rounds lie apart; otherwise it is *unclear*, and more rounds may tell. A sample that panics makes
 //! the verdict *failed*, and the exit status not zero. A row is marked *disturbed* when other

@@ -24,6 +24,7 @@ thread_local! {
     // Cells of their own, without a destructor, since these are read and written for every poll.
     static TASK: Cell<Option<NonZeroU64>> = const { Cell::new(None) };
     static NUMBER: Cell<usize> = const { Cell::new(0) };
+    static HOME: Cell<usize> = const { Cell::new(usize::MAX) };
 }
 
 /// Calls `f` with the runtime entered on this thread, and its seat if this thread is a worker of it. No user
@@ -90,9 +91,11 @@ pub(crate) fn is_worker_of(scheduler: &Arc<Scheduler>) -> bool {
 
 /// Takes the seat, or takes it away; returns the one before.
 pub(crate) fn set_seat(seat: Option<Rc<Seated>>) -> Option<Rc<Seated>> {
-    if let Some(seat) = &seat {
-        reactor::context::set_shard(seat.index());
+    let home = seat.as_ref().map(|seat| seat.index());
+    if let Some(home) = home {
+        reactor::context::set_shard(home);
     }
+    HOME.set(home.unwrap_or(usize::MAX));
     CONTEXT.with(|context| context.seat.replace(seat))
 }
 
@@ -126,6 +129,12 @@ pub(crate) fn current_task() -> Option<Id> {
 /// Says which task runs; returns the one before.
 pub(crate) fn set_current_task(id: Option<Id>) -> Option<Id> {
     TASK.replace(id.map(Id::get)).map(Id::from_raw)
+}
+
+/// The seat that this thread has, by its number, which is also that of its shard in the registry.
+pub(crate) fn home_shard() -> Option<usize> {
+    let home = HOME.get();
+    (home != usize::MAX).then_some(home)
 }
 
 /// A small number that tells threads apart, for spreading them over shards.

@@ -94,6 +94,7 @@ pub(crate) fn shut_down(
             // A worker's panic has aborted the process: there is no error to pass on.
             let _ = thread.join();
         }
+        scheduler.registry.flush();
         scheduler.reactor().shutdown();
     } else {
         finish_when_empty(scheduler);
@@ -214,6 +215,7 @@ struct Finisher(Arc<Scheduler>);
 impl Wake for Finisher {
     fn wake(self: Arc<Self>) {
         self.0.stop();
+        self.0.registry.flush();
         self.0.reactor().shutdown();
     }
 }

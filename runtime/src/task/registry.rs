@@ -4,6 +4,12 @@
 //! else. A shard holds the scheduler's reference to each task, so a walk from another thread finds cells that
 //! are alive. Blocking jobs stand in a shard of their own: a shutdown does not wait for them, since a started
 //! one cannot be cancelled.
+//!
+//! A task often completes on another worker than it was spawned on. If that worker took the shard's lock for each,
+//! it would meet the spawner there all the time. So it leaves the key in the shard's `returned` list, which has a
+//! lock of its own, and takes a batch of them out at once when there are [`BATCH`]. Until then the cell, whose
+//! future is gone, stays allocated; everybody who counts takes `returned` off. Lock order: a shard's `tasks`,
+//! then its `returned`, then the next shard.
 
 use std::task::Waker;
 
@@ -16,8 +22,11 @@ use crate::sync::{CachePadded, Mutex, lock};
 /// Shards for tasks spawned outside the workers; few in the models, where each is a lock more to explore.
 const OUTSIDE: usize = if cfg!(loom) { 2 } else { 4 };
 
+/// Keys that are taken out of a shard at once.
+const BATCH: usize = if cfg!(loom) { 2 } else { 64 };
+
 pub(crate) struct Registry {
-    shards: Box<[CachePadded<Mutex<Shard>>]>,
+    shards: Box<[Shard]>,
     /// Somebody waits for the registry to be empty: 0, or a [`Scope`].
     watched: AtomicU8,
     on_empty: Mutex<Option<Waker>>,
@@ -35,7 +44,14 @@ pub(crate) enum Scope {
 
 #[derive(Default)]
 struct Shard {
-    tasks: Vec<Option<TaskRef>>,
+    tasks: CachePadded<Mutex<Tasks>>,
+    /// Keys of tasks that are complete and still stand in `tasks`.
+    returned: CachePadded<Mutex<Vec<u32>>>,
+}
+
+#[derive(Default)]
+struct Tasks {
+    slots: Vec<Option<TaskRef>>,
     free: Vec<u32>,
     closed: bool,
 }
@@ -44,9 +60,7 @@ impl Registry {
     /// `seats`: how many shards to keep for worker seats.
     pub(crate) fn new(seats: usize) -> Self {
         Self {
-            shards: (0..seats + OUTSIDE + 1)
-                .map(|_| CachePadded::default())
-                .collect(),
+            shards: (0..seats + OUTSIDE + 1).map(|_| Shard::default()).collect(),
             watched: AtomicU8::new(0),
             on_empty: Mutex::new(None),
         }
@@ -70,38 +84,39 @@ impl Registry {
     /// Takes the scheduler's reference in. `Err` gives it back: the registry is closed and the caller must
     /// cancel the task.
     pub(crate) fn insert(&self, task: TaskRef) -> Result<(), TaskRef> {
-        let mut shard = lock(&self.shards[task.shard()]);
-        if shard.closed {
+        let mut tasks = lock(&self.shards[task.shard()].tasks);
+        if tasks.closed {
             return Err(task);
         }
-        let key = shard
+        let key = tasks
             .free
             .pop()
-            .map_or(shard.tasks.len(), |key| key as usize);
+            .map_or(tasks.slots.len(), |key| key as usize);
         // Before the task can run: its permit is still in the spawner's hand.
         task.set_registry_key(key);
-        if key == shard.tasks.len() {
-            shard.tasks.push(Some(task));
+        if key == tasks.slots.len() {
+            tasks.slots.push(Some(task));
         } else {
-            shard.tasks[key] = Some(task);
+            tasks.slots[key] = Some(task);
         }
         Ok(())
     }
 
     /// Gives up the scheduler's reference to a task that is complete. A task that was refused is in no shard.
     pub(crate) fn remove(&self, task: &Header) {
-        let Some((shard_index, key)) = task.registry_key() else {
+        let Some((index, key)) = task.registry_key() else {
             return;
         };
-        let mut shard = lock(&self.shards[shard_index]);
-        let reference = shard.tasks[key].take();
-        shard.free.push(key as u32);
-        let empty = shard.is_empty();
-        drop(shard);
-        // Outside the lock: it may be the last reference, and a free runs what the task's name left (I6).
-        drop(reference);
-        // Relaxed: a watcher sets this before it looks into the shards under their locks. If it looked into
-        // ours before we removed, the lock made the flag visible to us; if after, it saw the shard empty.
+        let shard = &self.shards[index];
+        // Relaxed: a watcher sets the flag before it counts, under the locks. If it counted in this shard before
+        // we changed it, the lock made the flag visible to us when we look again below; if after, it counted
+        // this task as gone.
+        let is_local = crate::context::home_shard() == Some(index);
+        let empty = if is_local || self.watched.load(Relaxed) != 0 {
+            shard.take_out(key)
+        } else {
+            shard.leave(key)
+        };
         let watched = match self.watched.load(Relaxed) {
             0 => return,
             1 => Scope::Tasks,
@@ -115,17 +130,17 @@ impl Registry {
         }
     }
 
-    /// How many tasks are alive. Exact: all shards are locked together, since a task in
-    /// one may spawn into another and end while they are counted one by one.
+    /// How many tasks are alive. Exact: all shards are locked together, since a task in one may spawn into another
+    /// and end while they are counted one by one.
     pub(crate) fn live(&self, scope: Scope) -> usize {
         let guards: Vec<_> = self
             .shards_of(scope)
             .iter()
-            .map(|shard| lock(shard))
+            .map(|shard| (lock(&shard.tasks), lock(&shard.returned)))
             .collect();
         guards
             .iter()
-            .map(|shard| shard.tasks.len() - shard.free.len())
+            .map(|(tasks, returned)| tasks.slots.len() - tasks.free.len() - returned.len())
             .sum()
     }
 
@@ -146,25 +161,40 @@ impl Registry {
     /// From here on `insert` refuses.
     pub(crate) fn close(&self) {
         for shard in &self.shards {
-            lock(shard).closed = true;
+            lock(&shard.tasks).closed = true;
         }
     }
 
     /// Whether `insert` refuses.
     pub(crate) fn is_closed(&self) -> bool {
-        lock(&self.shards[0]).closed
+        lock(&self.shards[0].tasks).closed
     }
 
     /// A reference to each live task; those of blocking jobs last.
     pub(crate) fn snapshot(&self) -> Vec<TaskRef> {
-        let mut tasks = Vec::new();
+        let mut live = Vec::new();
         for shard in &self.shards {
-            tasks.extend(lock(shard).tasks.iter().flatten().cloned());
+            let tasks = lock(&shard.tasks);
+            live.extend(
+                tasks
+                    .slots
+                    .iter()
+                    .flatten()
+                    .filter(|task| !task.is_complete())
+                    .cloned(),
+            );
         }
-        tasks
+        live
     }
 
-    fn shards_of(&self, scope: Scope) -> &[CachePadded<Mutex<Shard>>] {
+    /// Frees the cells that are left of complete tasks.
+    pub(crate) fn flush(&self) {
+        for shard in &self.shards {
+            shard.take_out_returned();
+        }
+    }
+
+    fn shards_of(&self, scope: Scope) -> &[Shard] {
         match scope {
             Scope::Tasks => &self.shards[..self.shards.len() - 1],
             Scope::All => &self.shards,
@@ -173,7 +203,41 @@ impl Registry {
 }
 
 impl Shard {
-    fn is_empty(&self) -> bool {
-        self.tasks.len() == self.free.len()
+    /// Removes one task; whether that left the shard empty.
+    fn take_out(&self, key: usize) -> bool {
+        let mut tasks = lock(&self.tasks);
+        let reference = tasks.slots[key].take();
+        tasks.free.push(key as u32);
+        let empty = tasks.slots.len() == tasks.free.len() + lock(&self.returned).len();
+        drop(tasks);
+        // Outside the lock: it may be the last reference, and a free runs what the task's name left (I6).
+        drop(reference);
+        empty
+    }
+
+    /// Leaves the key of one task, and takes a batch out if there is one. Whether the shard may be empty: yes,
+    /// since only the other lock would tell.
+    fn leave(&self, key: usize) -> bool {
+        let batch = {
+            let mut returned = lock(&self.returned);
+            returned.push(key as u32);
+            returned.len() >= BATCH
+        };
+        if batch {
+            self.take_out_returned();
+        }
+        true
+    }
+
+    fn take_out_returned(&self) {
+        let mut tasks = lock(&self.tasks);
+        let keys = std::mem::take(&mut *lock(&self.returned));
+        let references: Vec<_> = keys
+            .iter()
+            .map(|key| tasks.slots[*key as usize].take())
+            .collect();
+        tasks.free.extend(keys);
+        drop(tasks);
+        drop(references);
     }
 }

@@ -183,6 +183,7 @@ impl Schedule for ToyScheduler {
     fn release(this: &Arc<Self>, task: &Header) {
         this.released.fetch_add(1, SeqCst);
         this.registry.remove(task);
+        this.registry.flush();
     }
 }
 
