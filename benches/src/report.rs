@@ -88,7 +88,11 @@ pub(crate) fn summary(results: &[RowResult]) {
                     .map(|system| figure(system.and_then(|system| system.median(index))));
                 line += &format!(" |{beside:>11}{ours:>11}{:>8}", factor(ratio));
             }
-            let verdict = verdicts.into_iter().min().map_or("-", Verdict::text);
+            let verdict = match verdicts.into_iter().min() {
+                Some(Verdict::Failed) => Verdict::Failed.text(),
+                _ if !metric.judged => "not judged",
+                verdict => verdict.map_or("-", Verdict::text),
+            };
             let mark = if result.others > DISTURBED {
                 " (disturbed)"
             } else {
