@@ -10,6 +10,7 @@ use std::task::{Poll, Waker};
 
 use crossbeam_deque::{Injector, Steal, Worker};
 
+use crate::panic;
 use crate::sync::{Mutex, lock};
 use crate::task::raw::Kind;
 use crate::task::refs::Runnable;
@@ -149,7 +150,8 @@ impl Admission {
             next
         };
         if let Some((_, waker)) = next {
-            waker.wake();
+            // On the worker that has just begun the task whose place it was.
+            panic::contained(|| waker.wake());
         }
     }
 

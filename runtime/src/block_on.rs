@@ -60,23 +60,25 @@ pub(crate) fn run_as_caller<F: Future>(scheduler: &Arc<Scheduler>, future: F) ->
     let _entered = context::enter(scheduler);
     let _outer = OuterTask(context::set_current_task(None));
     let _seat = OuterSeat(context::set_seat(None));
-    if scheduler.seats.add_caller() {
-        let _caller = Caller(scheduler);
-        if scheduler.seats.callers_have_all() && scheduler.sleep.anyone_parked() {
-            // A background thread may wait in the driver without hope for a seat: out with it, so that we can
-            // wait there ourselves and an event need not cross threads.
-            scheduler.reactor().wake();
+    loop {
+        if scheduler.seats.add_caller(&parker) {
+            let _caller = Caller(scheduler);
+            if scheduler.seats.callers_have_all() && scheduler.sleep.anyone_parked() {
+                // A background thread may wait in the driver without hope for a seat: out with it, so that we
+                // can wait there ourselves and an event need not cross threads.
+                scheduler.reactor().wake();
+            }
+            Worker::new(scheduler, &parker, Role::Caller).run(&root.woken, &mut poll);
+            break;
         }
-        Worker::new(scheduler, &parker, Role::Caller).run(&root.woken, &mut poll);
-    } else {
-        // More threads are in `block_on` than seats can be lent: wait beside the workers.
-        while !root.woken.load(Acquire) || poll() == Turn::Continue {
-            parker.park();
+        // More threads are in `block_on` than seats can be lent: wait beside the workers, until one leaves.
+        if root.woken.load(Acquire) && poll() == Turn::Leave {
+            scheduler.seats.leave_line(&parker);
+            break;
         }
+        parker.park();
     }
-    if scheduler.registry.is_closed() {
-        shutdown::after_caller(scheduler);
-    }
+    shutdown::after_caller(scheduler);
     match output.expect("the loop ends with an output") {
         Ok(value) => value,
         Err(payload) => resume_unwind(payload),

@@ -164,6 +164,11 @@ impl Builder {
             usize::MAX,
         )?;
 
+        if config.thread_name.contains('\0') {
+            let message = "`Builder::thread_name` must not contain a NUL character";
+            return Err(io::Error::new(io::ErrorKind::InvalidInput, message));
+        }
+
         let scheduler = Scheduler::new(&config)?;
         let mut runtime = Runtime::new_with(Handle::of(scheduler));
         let threads = if config.background_threads {

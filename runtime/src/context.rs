@@ -30,7 +30,9 @@ thread_local! {
 /// Calls `f` with the runtime entered on this thread, and its seat if this thread is a worker of it. No user
 /// code may run in `f`.
 pub(crate) fn with<R>(f: impl FnOnce(Option<(&Arc<Scheduler>, Option<&Rc<Seated>>)>) -> R) -> R {
-    CONTEXT.with(|context| {
+    let mut f = Some(f);
+    let done = CONTEXT.try_with(|context| {
+        let f = f.take().expect("called once");
         let scheduler = context.scheduler.borrow();
         let Some(scheduler) = &*scheduler else {
             return f(None);
@@ -41,7 +43,9 @@ pub(crate) fn with<R>(f: impl FnOnce(Option<(&Arc<Scheduler>, Option<&Rc<Seated>
             seat.as_ref()
                 .filter(|seat| Arc::ptr_eq(&seat.scheduler, scheduler)),
         )))
-    })
+    });
+    // While the thread's locals are being destroyed there is no runtime any more.
+    done.unwrap_or_else(|_| f.take().expect("not called yet")(None))
 }
 
 /// Calls `f` with this thread's seat, if it is a worker of `scheduler`. No user code may run in `f`. Also
@@ -96,14 +100,18 @@ pub(crate) fn set_seat(seat: Option<Rc<Seated>>) -> Option<Rc<Seated>> {
         reactor::context::set_shard(home);
     }
     HOME.set(home.unwrap_or(usize::MAX));
-    CONTEXT.with(|context| context.seat.replace(seat))
+    CONTEXT
+        .try_with(|context| context.seat.replace(seat))
+        .unwrap_or(None)
 }
 
 /// Makes `scheduler` the current runtime of this thread until the guard is dropped.
 pub(crate) fn enter(scheduler: &Arc<Scheduler>) -> Entered {
     let shard = thread_number();
     let reactor = reactor::context::set(Some((scheduler.reactor().clone(), shard)));
-    let scheduler = CONTEXT.with(|context| context.scheduler.replace(Some(Arc::clone(scheduler))));
+    let scheduler = CONTEXT
+        .try_with(|context| context.scheduler.replace(Some(Arc::clone(scheduler))))
+        .unwrap_or(None);
     Entered { scheduler, reactor }
 }
 

@@ -21,12 +21,21 @@ pub struct Handle {
     scheduler: Arc<Scheduler>,
 }
 
-/// While it lives, a runtime is the thread's current one; see [`Handle::enter`].
+/// While it lives, a runtime is the thread's current one; see [`Handle::enter`]. It stays on its thread.
+///
+/// ```compile_fail,E0277
+/// fn send<T: Send>(_: T) {}
+/// let rt = runtime::Runtime::new().unwrap();
+/// send(rt.enter());
+/// ```
 #[must_use = "the runtime is left when the guard is dropped"]
 pub struct EnterGuard<'a> {
     // The guard itself has no `Drop`: `builder.build()?.enter()` borrows from a temporary.
     _entered: context::Entered,
     _handle: PhantomData<&'a Handle>,
+    // What it restores belongs to this thread: it must not travel, as it would in a task that holds it across
+    // an await.
+    _not_send: PhantomData<*mut ()>,
 }
 
 /// There is no runtime on this thread; see [`Handle::try_current`].
@@ -106,6 +115,7 @@ impl Handle {
         EnterGuard {
             _entered: context::enter(&self.scheduler),
             _handle: PhantomData,
+            _not_send: PhantomData,
         }
     }
 
@@ -177,7 +187,8 @@ impl Handle {
     }
 
     /// Submits `future` to the backlog if there is room; if not, the calling thread runs it, until it completes or
-    /// first waits for something (from then on it is a task like any other). So a producer that outruns the
+    /// first waits for something (from then on it is a task like any other). Tasks that submit tasks in this way
+    /// run inside each other, 32 deep at most; beyond that they are queued as by [`Handle::spawn`]. So a producer that outruns the
     /// workers is slowed down to their pace by doing their work.
     #[track_caller]
     pub fn spawn_or_run<F>(&self, future: F) -> JoinHandle<F::Output>

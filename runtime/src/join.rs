@@ -101,13 +101,7 @@ where
             permit.into_raw();
             // SAFETY: J2. The permit is ours again.
             let b = unsafe { job.take_closure() };
-            match a {
-                Ok(a) => (a, b()),
-                Err(payload) => {
-                    panic::contained(|| drop(b()));
-                    resume_unwind(payload)
-                }
-            }
+            both(a, panic::catch(b))
         }
         other => {
             help_until(seated, &job.latch, other);

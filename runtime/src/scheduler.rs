@@ -42,13 +42,15 @@ pub(crate) struct Scheduler {
     pub(crate) last_turn: CachePadded<AtomicU64>,
     /// Workers leave their loops.
     stop: AtomicBool,
-    next_id: AtomicU64,
     pub(crate) workers: usize,
     /// Whether the runtime has threads of its own.
     pub(crate) background_threads: bool,
     pub(crate) steal_order: StealOrder,
     seed: u64,
 }
+
+/// Ids are unique in the process, not only in a runtime.
+static NEXT_ID: std::sync::atomic::AtomicU64 = std::sync::atomic::AtomicU64::new(1);
 
 /// Ids handed to a seat at once.
 const ID_BLOCK: u64 = 1024;
@@ -80,7 +82,6 @@ impl Scheduler {
             reactor,
             last_turn: CachePadded(AtomicU64::new(0)),
             stop: AtomicBool::new(false),
-            next_id: AtomicU64::new(1),
             workers: config.workers,
             background_threads: config.background_threads,
             steal_order: config.steal_order,
@@ -181,11 +182,11 @@ impl Scheduler {
     pub(crate) fn next_id(&self, seat: Option<&Seat>) -> u64 {
         let Some(seat) = seat else {
             // Relaxed: ids are unique, nothing is ordered by them.
-            return self.next_id.fetch_add(1, Relaxed);
+            return NEXT_ID.fetch_add(1, Relaxed);
         };
         let (mut next, mut end) = seat.ids.get();
         if next == end {
-            next = self.next_id.fetch_add(ID_BLOCK, Relaxed);
+            next = NEXT_ID.fetch_add(ID_BLOCK, Relaxed);
             end = next + ID_BLOCK;
         }
         seat.ids.set((next + 1, end));

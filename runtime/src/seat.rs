@@ -133,6 +133,8 @@ struct Pool<S> {
     /// Out of circulation, kept for the next caller that must be lent one.
     spare: Vec<S>,
     displaced: Vec<Arc<Parker>>,
+    /// Callers that wait beside the workers, since there are too many.
+    refused: Vec<Arc<Parker>>,
     /// Threads in `block_on`, and how many may be.
     callers: usize,
     most_callers: usize,
@@ -148,6 +150,7 @@ impl<S> Seats<S> {
             free: seats,
             spare: Vec::new(),
             displaced: Vec::new(),
+            refused: Vec::new(),
             callers: 0,
             most_callers,
         };
@@ -162,21 +165,44 @@ impl<S> Seats<S> {
         lock(&self.pool).take_for_background()
     }
 
-    /// A thread begins (or ends) a `block_on`. False if there are too many for each to get a seat.
+    /// A thread begins a `block_on`. False if there are too many for each to get a seat: it is in a line then, and
+    /// `parker` is woken when it may try again, or it leaves the line with [`Seats::leave_line`].
     #[must_use]
-    pub(crate) fn add_caller(&self) -> bool {
+    pub(crate) fn add_caller(&self, parker: &Arc<Parker>) -> bool {
         let mut pool = lock(&self.pool);
+        pool.refused.retain(|other| !Arc::ptr_eq(other, parker));
         let room = pool.callers < pool.most_callers;
-        pool.callers += usize::from(room);
+        if room {
+            pool.callers += 1;
+        } else {
+            pool.refused.push(Arc::clone(parker));
+        }
         room
     }
 
-    /// The reverse of [`Seats::add_caller`]. The seat has been released; wakes a displaced thread for it.
+    /// The reverse of [`Seats::add_caller`]. The seat has been released; wakes a thread that waits for one: a
+    /// displaced one, and a caller that was refused.
     pub(crate) fn remove_caller(&self) {
-        let next = {
+        let (displaced, refused) = {
             let mut pool = lock(&self.pool);
             pool.callers -= 1;
-            pool.displaced.pop()
+            (pool.displaced.pop(), pool.refused.pop())
+        };
+        for parker in displaced.iter().chain(&refused) {
+            parker.unpark();
+        }
+    }
+
+    /// A caller that was refused goes without having had a seat. If it was woken to try again, the next one may.
+    pub(crate) fn leave_line(&self, parker: &Arc<Parker>) {
+        let next = {
+            let mut pool = lock(&self.pool);
+            pool.refused.retain(|other| !Arc::ptr_eq(other, parker));
+            if pool.callers < pool.most_callers {
+                pool.refused.pop()
+            } else {
+                None
+            }
         };
         if let Some(parker) = next {
             parker.unpark();

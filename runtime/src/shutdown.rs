@@ -16,7 +16,7 @@
 //! 6. *Join* the threads, then shut the reactor down: whoever still waits for a socket of this runtime from
 //!    elsewhere is woken and told.
 //!
-//! On a worker (a runtime dropped inside a task) steps 4 to 6 would block it: then steps 1 to 3 are done at
+//! On a worker or in a task or job of the runtime itself steps 4 to 6 would block it: then steps 1 to 3 are done at
 //! once, and whoever removes the last task does step 5 and the rest of 6; the threads end on their own.
 //! Without background threads the calling thread is the worker that does it all.
 
@@ -43,7 +43,8 @@ const GRACE: Duration = Duration::from_millis(100);
 pub struct ShutdownReport {
     /// Tasks and blocking jobs, of those alive at the call, that finished in time.
     pub finished: usize,
-    /// Tasks that were aborted when the time was up, and blocking jobs that had not begun.
+    /// Tasks that were aborted when the time was up, and blocking jobs that had not begun. Inside a task of the
+    /// runtime itself, where nothing is waited for, all that are left.
     pub aborted: usize,
     /// What could not be stopped: a poll that does not return, a blocking job that goes on. The threads they are
     /// on end when they do.
@@ -71,24 +72,22 @@ pub(crate) fn shut_down(
     threads: Vec<JoinHandle<()>>,
     drain: Option<Duration>,
 ) -> ShutdownReport {
-    let before = scheduler.registry.live(Scope::All);
-    let may_wait = !context::is_worker();
-    let drained = match drain {
-        Some(limit) if may_wait => {
-            wait_for_empty(scheduler, Scope::All, threads.is_empty(), Some(limit))
-        }
-        _ => false,
-    };
-    let aborted = close_and_abort(scheduler);
-    let finished = if drained {
-        before
-    } else {
-        before.saturating_sub(aborted)
-    };
+    let before = scheduler.registry.snapshot();
+    // Inside a task or a job of this runtime, on whatever thread, its own end cannot be waited for.
+    let inside =
+        context::current_task().is_some_and(|id| before.iter().any(|task| task.id() == id));
+    let may_wait = !inside && !context::is_worker();
+    let inline = threads.is_empty() && !inside && !context::is_worker_of(scheduler);
+    if let Some(limit) = drain.filter(|_| may_wait) {
+        wait_for_empty(scheduler, Scope::All, inline, Some(limit));
+    }
+    let finished = before.iter().filter(|task| task.is_complete()).count();
+    drop(before);
+    let told_to_stop = close_and_abort(scheduler);
 
+    let waits = may_wait || inline;
     let limit = drain.map(|_| GRACE);
-    let inline = threads.is_empty() && !context::is_worker_of(scheduler);
-    if (may_wait || inline) && wait_for_empty(scheduler, Scope::Tasks, inline, limit) {
+    if waits && wait_for_empty(scheduler, Scope::Tasks, inline, limit) {
         scheduler.stop();
         for thread in threads {
             // A worker's panic has aborted the process: there is no error to pass on.
@@ -99,17 +98,23 @@ pub(crate) fn shut_down(
     } else {
         finish_when_empty(scheduler);
     }
+    let still_running = if waits {
+        still_running(scheduler)
+    } else {
+        Vec::new()
+    };
     ShutdownReport {
         finished,
-        aborted,
-        still_running: still_running(scheduler),
+        aborted: told_to_stop.saturating_sub(still_running.len()),
+        still_running,
     }
 }
 
-/// A thread leaves `block_on` while the runtime ends. Without background threads it may be the only one that
+/// A thread leaves `block_on`, or has run a task, while the runtime ends. Without background threads it may be the only one that
 /// can cancel what was aborted on it, as when the runtime was dropped by a task that it ran.
 pub(crate) fn after_caller(scheduler: &Arc<Scheduler>) {
-    if !scheduler.background_threads && scheduler.registry.live(Scope::Tasks) > 0 {
+    let alone = !scheduler.background_threads && !context::is_worker();
+    if alone && scheduler.registry.is_closed() && scheduler.registry.live(Scope::Tasks) > 0 {
         let empty = poll_fn(|cx| match scheduler.registry.live(Scope::Tasks) {
             0 => Poll::Ready(()),
             _ => {

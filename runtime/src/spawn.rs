@@ -1,5 +1,6 @@
 //! (1) From a future to a scheduled task: create the cell, register it, schedule it.
 
+use std::cell::Cell;
 use std::future::Future;
 use std::num::NonZeroU64;
 use std::panic::Location;
@@ -7,6 +8,7 @@ use std::panic::Location;
 use crate::context;
 use crate::scheduler::Scheduler;
 use crate::seat::Seat;
+use crate::shutdown;
 use crate::sync::Arc;
 use crate::task::raw::{NewTask, new_task};
 use crate::task::refs::{Runnable, TaskRef};
@@ -151,14 +153,40 @@ where
 {
     match scheduler.backlog.admission() {
         Some(admission) if !admission.try_acquire() => {
+            let Some(_depth) = Depth::deeper() else {
+                return spawn_on(scheduler, future, (), location);
+            };
             let task = create(scheduler, None, future, (), location, Place::Plain);
             register(scheduler, task, |runnable| {
                 let _entered = context::enter(scheduler);
                 run_here(runnable);
+                // It may have dropped its own runtime, which then relied on us if it has no threads.
+                shutdown::after_caller(scheduler);
             })
             .settle()
         }
         _ => submit_counted(scheduler, future, location),
+    }
+}
+
+/// How many tasks run inside each other on this thread, each submitted by the one around it.
+struct Depth;
+
+thread_local! {
+    static DEPTH: Cell<u32> = const { Cell::new(0) };
+}
+
+impl Depth {
+    /// `None` at the depth from which the stack would be in danger.
+    fn deeper() -> Option<Depth> {
+        let depth = DEPTH.get();
+        (depth < 32).then(|| DEPTH.set(depth + 1)).map(|()| Depth)
+    }
+}
+
+impl Drop for Depth {
+    fn drop(&mut self) {
+        DEPTH.set(DEPTH.get() - 1);
     }
 }
 

@@ -156,7 +156,7 @@ impl House {
 
     /// `run_as_caller`, until `poll` says that the root is ready.
     fn call(&self, root: &ToyRoot, mut poll: impl FnMut() -> bool) {
-        assert!(self.seats.add_caller());
+        assert!(self.seats.add_caller(&root.parker));
         let mut searching = false;
         let mut seat = self.caller_seat();
         loop {

@@ -33,24 +33,27 @@ fn seats_are_taken_in_order_and_come_back() {
 #[test]
 fn callers_are_counted_up_to_the_most() {
     let seats = two_seats();
-    assert!(seats.add_caller());
+    assert!(seats.add_caller(&Parker::new(None)));
     assert!(!seats.callers_have_all());
-    assert!(seats.add_caller());
+    assert!(seats.add_caller(&Parker::new(None)));
     assert!(seats.callers_have_all());
-    assert!(seats.add_caller());
-    assert!(!seats.add_caller(), "a fourth gets no seat");
+    assert!(seats.add_caller(&Parker::new(None)));
+    assert!(
+        !seats.add_caller(&Parker::new(None)),
+        "a fourth gets no seat"
+    );
     seats.remove_caller();
-    assert!(seats.add_caller());
+    assert!(seats.add_caller(&Parker::new(None)));
 }
 
 /// While there are as many callers as workers, a free seat is theirs, also while they are parked.
 #[test]
 fn a_background_thread_gets_no_seat_that_a_caller_will_want() {
     let seats = two_seats();
-    assert!(seats.add_caller());
+    assert!(seats.add_caller(&Parker::new(None)));
     assert_eq!(seats.acquire(), Some("first"), "one is left for it");
     seats.release("first");
-    assert!(seats.add_caller());
+    assert!(seats.add_caller(&Parker::new(None)));
     assert_eq!(seats.acquire(), None);
     seats.remove_caller();
     assert_eq!(seats.acquire(), Some("first"));
@@ -111,7 +114,7 @@ fn seats_in_circulation_are_workers_plus_surplus() {
 fn a_displaced_thread_is_woken_when_a_caller_leaves() {
     let seats = two_seats();
     let (one, other) = (parker(), parker());
-    assert!(seats.add_caller() && seats.add_caller());
+    assert!(seats.add_caller(&Parker::new(None)) && seats.add_caller(&Parker::new(None)));
     assert_eq!(seats.acquire_or_queue(&one), None);
     assert_eq!(seats.acquire_or_queue(&other), None);
     seats.remove_caller();
@@ -133,7 +136,7 @@ fn a_displaced_thread_is_woken_when_a_caller_leaves() {
 fn a_thread_stands_in_the_line_once() {
     let seats = two_seats();
     let parker = parker();
-    assert!(seats.add_caller() && seats.add_caller());
+    assert!(seats.add_caller(&Parker::new(None)) && seats.add_caller(&Parker::new(None)));
     for _ in 0..3 {
         assert_eq!(seats.acquire_or_queue(&parker), None);
     }
@@ -147,7 +150,7 @@ fn a_thread_stands_in_the_line_once() {
 fn a_shutdown_wakes_every_displaced_thread() {
     let seats = two_seats();
     let parkers = [parker(), parker()];
-    assert!(seats.add_caller() && seats.add_caller());
+    assert!(seats.add_caller(&Parker::new(None)) && seats.add_caller(&Parker::new(None)));
     for parker in &parkers {
         assert_eq!(seats.acquire_or_queue(parker), None);
     }
