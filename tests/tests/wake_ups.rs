@@ -13,19 +13,30 @@ use std::time::{Duration, Instant};
 use futures::channel::oneshot;
 use futures::executor;
 use futures::lock::Mutex;
-use runtime::Builder;
 use runtime::task::yield_now;
+use runtime::{Builder, Runtime};
 use tests::{every_shape, one_thread, rounds, watchdog, with_workers};
 
 // tokio#3190
 #[test]
 fn a_short_timer_is_on_time_while_the_driver_waits_for_a_long_one() {
-    let dog = watchdog(60, "a_short_timer_is_on_time");
+    const ON_TIME: Duration = Duration::from_millis(100);
+    let dog = watchdog(100, "a_short_timer_is_on_time");
     let rt = with_workers(4);
     dog.watch(rt.handle());
+    // The fault repeats; what other programs do to a shared machine does not.
+    let mut gaps = Vec::new();
+    while gaps.len() < 4 && gaps.iter().all(|gap| *gap >= ON_TIME) {
+        gaps.push(largest_gap(&rt, Duration::from_secs(rounds(2) as u64)));
+    }
+    assert!(gaps.iter().any(|gap| *gap < ON_TIME), "{gaps:?}");
+}
+
+/// The longest that a task waited for its sleep of a millisecond, while the root sleeps for long.
+fn largest_gap(rt: &Runtime, time: Duration) -> Duration {
     let (stop, stopped) = oneshot::channel();
     let ticker = rt.spawn(async move {
-        let end = Instant::now() + Duration::from_secs(rounds(3) as u64);
+        let end = Instant::now() + time;
         let mut largest_gap = Duration::ZERO;
         let mut ticks = 0;
         while Instant::now() < end {
@@ -46,12 +57,8 @@ fn a_short_timer_is_on_time_while_the_driver_waits_for_a_long_one() {
         futures::future::select(stopped, Box::pin(long)).await;
     });
     let (ticks, largest_gap) = rt.block_on(ticker).unwrap();
-    // A gap of 10 s is the fault. On an idle machine it stays under 100 ms; others may keep us waiting.
-    assert!(
-        largest_gap < Duration::from_secs(1),
-        "{largest_gap:?} in {ticks} ticks"
-    );
     assert!(ticks > 100, "{ticks} ticks");
+    largest_gap
 }
 
 // tokio#1768, tokio#1788
