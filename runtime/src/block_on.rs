@@ -76,7 +76,10 @@ pub(crate) fn run_as_caller<F: Future>(scheduler: &Arc<Scheduler>, future: F) ->
             scheduler.seats.leave_line(&parker);
             break;
         }
-        parker.park();
+        // A wake by this very thread leaves no token.
+        if !root.woken.load(Acquire) {
+            parker.park();
+        }
     }
     shutdown::after_caller(scheduler);
     match output.expect("the loop ends with an output") {

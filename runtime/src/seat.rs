@@ -47,6 +47,8 @@ pub(crate) struct Seat {
     /// The last reading, in nanoseconds.
     pub(crate) now: Cell<u64>,
     pub(crate) rng: Cell<u64>,
+    /// Where the next search begins, in round-robin order.
+    pub(crate) next_victim: Cell<usize>,
     /// A block of task ids that are this seat's to hand out.
     pub(crate) ids: Cell<(u64, u64)>,
     /// The slot that the last search saw but did not take: whose, and in which poll.
@@ -92,6 +94,7 @@ impl Seat {
             clock_at: Cell::new(1),
             clock_every: Cell::new(64),
             now: Cell::new(0),
+            next_victim: Cell::new(index + 1),
             // Spread, and never zero: the generator would stay there.
             rng: Cell::new((seed ^ (index as u64 + 1).wrapping_mul(0x9E37_79B9_7F4A_7C15)) | 1),
             ids: Cell::new((0, 0)),

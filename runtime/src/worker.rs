@@ -154,12 +154,21 @@ impl Worker {
         Some(task)
     }
 
+    /// Tells others of what has been moved to this seat's lanes. A searcher does so when it stops searching; one
+    /// that did not search has taken tasks from where a searcher may just have looked for them, and gone to park.
+    fn offer(&self, seat: &Seat) {
+        if !seat.searching.get() && seat.peer.shelf.has_visible_work() {
+            self.scheduler.notify();
+        }
+    }
+
     fn refill(&self, seat: &Seat) -> Option<Runnable> {
         let task = self
             .scheduler
             .backlog
             .refill(&seat.lanes.fair, self.scheduler.workers)?;
         seat.peer.counts.refills.add(1);
+        self.offer(seat);
         Some(task)
     }
 
@@ -186,12 +195,16 @@ impl Worker {
         };
         let io_due = now.saturating_sub(scheduler.last_turn.load(Relaxed)) > io_every;
         if (io_due && reactor.has_sources()) || reactor.next_deadline_due(instant) {
-            // Taken means that somebody waits in it or is just looking: nothing to do for us.
+            // Taken means that somebody waits in it or is just looking. A worker that parks while we have it waits
+            // beside it, and nobody looks again before our next look or park: the monitor's case, once there
+            // is one.
             if let Some(mut driver) = scheduler.take_driver() {
                 scheduler.last_turn.store(now, Relaxed);
                 wait_in(&mut driver, Some(Duration::ZERO));
                 self.dispatch(&mut driver, Some(seat));
                 scheduler.put_driver_back(driver);
+                // What was found may wait behind a long poll of what is picked first.
+                self.offer(seat);
             }
         }
     }

@@ -24,6 +24,8 @@ fn a_thread_that_got_no_seat_takes_one_when_another_leaves() {
             scope.spawn(move || {
                 rt.block_on(async {
                     all_in.wait();
+                    // A wake by the waiting thread itself, too, with a seat or without.
+                    runtime::task::yield_now().await;
                     runtime::time::sleep(Duration::from_millis(number as u64 % 50)).await;
                 });
             });
@@ -200,4 +202,26 @@ fn a_thread_name_that_no_thread_can_have_is_an_error() {
     let error = Builder::new().thread_name("a\0b").build().unwrap_err();
     assert_eq!(error.kind(), std::io::ErrorKind::InvalidInput);
     assert!(error.to_string().contains("thread_name"), "{error}");
+}
+
+#[test]
+fn a_thread_without_a_seat_that_wakes_itself_goes_on() {
+    let _dog = watchdog(60, "a_thread_without_a_seat_that_wakes_itself");
+    let rt = one_thread();
+    let done = tests::Event::new();
+    let seated = AtomicUsize::new(0);
+    thread::scope(|scope| {
+        // As many as can be lent a seat keep theirs until the last thread, which gets none, is done.
+        for _ in 0..256 {
+            scope.spawn(|| {
+                rt.block_on(async {
+                    seated.fetch_add(1, SeqCst);
+                    done.wait();
+                });
+            });
+        }
+        assert!(eventually(|| seated.load(SeqCst) == 256));
+        rt.block_on(runtime::task::yield_now());
+        done.set();
+    });
 }

@@ -52,6 +52,7 @@ impl Worker {
         if let Some(woken) = woken {
             seat.lanes.fair.push(woken);
         }
+        self.offer(seat);
     }
 
     /// Half of the victim's lanes; one task is returned to run.
@@ -92,6 +93,10 @@ pub(crate) fn from_fork_lanes(seated: &Seated) -> Option<Runnable> {
         .or_else(|| scheduler.backlog.take_job())?;
     seat.peer.counts.steals.add(1);
     seat.peer.counts.stolen_tasks.add(1);
+    if seat.peer.shelf.has_visible_work() {
+        // As `Worker::offer`: the rest of the batch was out of sight for a moment.
+        scheduler.notify();
+    }
     Some(job)
 }
 
@@ -114,7 +119,11 @@ fn first_victim(scheduler: &Scheduler, seat: &Seat) -> usize {
     let seats = scheduler.seat_count();
     match scheduler.steal_order {
         StealOrder::Random => (seat.random() % seats as u64) as usize,
-        StealOrder::RoundRobin => seat.tick.get() as usize % seats,
+        StealOrder::RoundRobin => {
+            let next = seat.next_victim.get();
+            seat.next_victim.set(next.wrapping_add(1));
+            next % seats
+        }
         StealOrder::Longest => {
             let lengths = scheduler
                 .peers()
