@@ -17,7 +17,6 @@ use crate::shutdown;
 use crate::sync::Arc;
 use crate::sync::atomic::AtomicBool;
 use crate::sync::atomic::Ordering::{AcqRel, Acquire};
-use crate::task::Id;
 use crate::worker::{Role, Turn, Worker};
 
 /// Why `block_on` does not work on a worker.
@@ -58,7 +57,7 @@ pub(crate) fn run_as_caller<F: Future>(scheduler: &Arc<Scheduler>, future: F) ->
 
     // The future is polled with this runtime current; its own destructor, too, runs inside.
     let _entered = context::enter(scheduler);
-    let _outer = OuterTask(context::set_current_task(None));
+    let _outer = context::set_current_task(None);
     let _seat = OuterSeat(context::set_seat(None));
     loop {
         if scheduler.seats.add_caller(&parker) {
@@ -119,14 +118,6 @@ struct Caller<'a>(&'a Arc<Scheduler>);
 impl Drop for Caller<'_> {
     fn drop(&mut self) {
         self.0.seats.remove_caller();
-    }
-}
-
-struct OuterTask(Option<Id>);
-
-impl Drop for OuterTask {
-    fn drop(&mut self) {
-        context::set_current_task(self.0.take());
     }
 }
 

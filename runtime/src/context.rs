@@ -23,6 +23,8 @@ thread_local! {
     };
     // Cells of their own, without a destructor, since these are read and written for every poll.
     static TASK: Cell<Option<NonZeroU64>> = const { Cell::new(None) };
+    // The tasks beneath the current one on this stack.
+    static BENEATH: RefCell<Vec<NonZeroU64>> = const { RefCell::new(Vec::new()) };
     static NUMBER: Cell<usize> = const { Cell::new(0) };
     static HOME: Cell<usize> = const { Cell::new(usize::MAX) };
 }
@@ -134,9 +136,35 @@ pub(crate) fn current_task() -> Option<Id> {
     TASK.get().map(Id::from_raw)
 }
 
-/// Says which task runs; returns the one before.
-pub(crate) fn set_current_task(id: Option<Id>) -> Option<Id> {
-    TASK.replace(id.map(Id::get)).map(Id::from_raw)
+/// Says which task runs, or that none does, until the guard is dropped.
+pub(crate) fn set_current_task(id: Option<Id>) -> CurrentTask {
+    let outer = TASK.replace(id.map(Id::get));
+    if let Some(outer) = outer {
+        // Rare: a task within a task, or a `block_on` within a blocking job.
+        let _ = BENEATH.try_with(|beneath| beneath.borrow_mut().push(outer));
+    }
+    CurrentTask { outer }
+}
+
+/// Restores the task that ran before.
+pub(crate) struct CurrentTask {
+    outer: Option<NonZeroU64>,
+}
+
+impl Drop for CurrentTask {
+    fn drop(&mut self) {
+        TASK.set(self.outer);
+        if self.outer.is_some() {
+            let _ = BENEATH.try_with(|beneath| beneath.borrow_mut().pop());
+        }
+    }
+}
+
+/// Every task and blocking job that lies on this thread's stack, the current one last.
+pub(crate) fn tasks_on_this_stack() -> Vec<Id> {
+    let beneath = BENEATH.try_with(|beneath| beneath.borrow().clone());
+    let ids = beneath.unwrap_or_default().into_iter().chain(TASK.get());
+    ids.map(Id::from_raw).collect()
 }
 
 /// The seat that this thread has, by its number, which is also that of its shard in the registry.

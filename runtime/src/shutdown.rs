@@ -32,6 +32,7 @@ use crate::context;
 use crate::scheduler::Scheduler;
 use crate::sync::Arc;
 use crate::task::Id;
+use crate::task::refs::TaskRef;
 use crate::task::registry::Scope;
 
 /// After the time is up, how long aborted tasks get to be dropped before they are reported.
@@ -74,8 +75,7 @@ pub(crate) fn shut_down(
 ) -> ShutdownReport {
     let before = scheduler.registry.snapshot();
     // Inside a task or a job of this runtime, on whatever thread, its own end cannot be waited for.
-    let inside =
-        context::current_task().is_some_and(|id| before.iter().any(|task| task.id() == id));
+    let inside = on_this_stack(&before) > 0;
     let may_wait = !inside && !context::is_worker();
     let inline = threads.is_empty() && !inside && !context::is_worker_of(scheduler);
     if let Some(limit) = drain.filter(|_| may_wait) {
@@ -110,21 +110,39 @@ pub(crate) fn shut_down(
     }
 }
 
-/// A thread leaves `block_on`, or has run a task, while the runtime ends. Without background threads it may be the only one that
-/// can cancel what was aborted on it, as when the runtime was dropped by a task that it ran.
+/// A thread leaves `block_on`, or has run a task, while the runtime ends. Without background threads it may be the
+/// only one that can cancel what was aborted, as when the runtime was dropped by a task that it ran.
 pub(crate) fn after_caller(scheduler: &Arc<Scheduler>) {
     let alone = !scheduler.background_threads && !context::is_worker();
-    if alone && scheduler.registry.is_closed() && scheduler.registry.live(Scope::Tasks) > 0 {
-        let empty = poll_fn(|cx| match scheduler.registry.live(Scope::Tasks) {
-            0 => Poll::Ready(()),
-            _ => {
-                // The finisher has the registry's waker; between two looks tasks are cancelled.
-                cx.waker().wake_by_ref();
-                Poll::Pending
+    if !alone || !scheduler.registry.is_closed() {
+        return;
+    }
+    // Those that this very stack is in the midst of end after us; whoever runs the outermost comes by here too.
+    let mut tasks = scheduler.registry.snapshot();
+    tasks.retain(|task| task.shard() != scheduler.registry.blocking_shard() as usize);
+    let beneath = on_this_stack(&tasks);
+    drop(tasks);
+    let ours_are_left = || scheduler.registry.live(Scope::Tasks) > beneath;
+    if ours_are_left() {
+        let empty = poll_fn(|cx| {
+            if !ours_are_left() {
+                return Poll::Ready(());
             }
+            // The finisher has the registry's waker; between two looks tasks are cancelled.
+            cx.waker().wake_by_ref();
+            Poll::Pending
         });
         run_as_caller(scheduler, empty);
     }
+}
+
+/// How many of `tasks` are being run on this thread, one inside the other.
+fn on_this_stack(tasks: &[TaskRef]) -> usize {
+    let running = context::tasks_on_this_stack();
+    tasks
+        .iter()
+        .filter(|task| running.contains(&task.id()))
+        .count()
 }
 
 /// Steps 2 and 3; how many tasks were told to stop.

@@ -246,9 +246,8 @@ fn register<T>(
 
 /// Polls a task once on this thread, in the midst of whatever it does.
 pub(crate) fn run_here(runnable: Runnable) {
-    let outer = context::set_current_task(runnable.as_task().map(|task| task.id()));
+    let _current = context::set_current_task(runnable.as_task().map(|task| task.id()));
     reactor::budget::with_budget(|| runnable.run());
-    context::set_current_task(outer);
 }
 
 /// How a new task is accounted.

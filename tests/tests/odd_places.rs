@@ -225,3 +225,34 @@ fn a_thread_without_a_seat_that_wakes_itself_goes_on() {
         done.set();
     });
 }
+
+#[test]
+fn a_runtime_dropped_two_tasks_deep_in_its_submitters_stack() {
+    let _dog = watchdog(60, "a_runtime_dropped_two_tasks_deep");
+    let drops = Drops::new();
+    let bounded = || {
+        let rt = Builder::new_current_thread()
+            .backlog_capacity(1)
+            .build()
+            .unwrap();
+        rt.spawn(async {});
+        rt
+    };
+    // The inner task is of the same runtime, or of another one.
+    for other in [None, Some(bounded())] {
+        let rt = bounded();
+        let handle = rt.handle().clone();
+        let inner = other.as_ref().map_or(&handle, Runtime::handle).clone();
+        let (outer_guard, inner_guard) = (drops.guard(), drops.guard());
+        let before = drops.count();
+        handle.spawn_or_run(async move {
+            let _guard = outer_guard;
+            inner.spawn_or_run(async move {
+                let _guard = inner_guard;
+                drop(rt);
+            });
+            std::future::pending::<()>().await;
+        });
+        assert_eq!(drops.count() - before, 2);
+    }
+}

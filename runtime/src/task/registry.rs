@@ -122,6 +122,10 @@ impl Registry {
             1 => Scope::Tasks,
             _ => Scope::All,
         };
+        if !is_local {
+            // The last flush may have been before we left the key.
+            shard.take_out_returned();
+        }
         if empty && self.live(watched) == 0 {
             let waker = lock(&self.on_empty).take();
             if let Some(waker) = waker {
