@@ -71,7 +71,10 @@ pub(crate) fn run(args: &Args) -> Result<Vec<RowResult>, String> {
         .filter(|row| selects(&args.rows, &row_names, row.name))
     {
         let mut programs = (row.programs)();
-        programs.retain(|program| selects(&args.peers, &peer_names, &program.name));
+        programs.retain(|program| {
+            row.workers.is_none_or(|workers| workers == program.workers)
+                && selects(&args.peers, &peer_names, &program.name)
+        });
         if programs.is_empty() {
             continue;
         }

@@ -12,20 +12,22 @@
 //! number is found once per system in the first round. Processor time and context switches are the
 //! whole process's, per operation, while the sample ran.
 //!
-//! The last columns set each figure beside tokio's in the same run, with as many workers: with two,
-//! both in the multi-thread form; with one, of both the better of two forms, with a thread of its own
-//! and in `block_on` alone (a process of a single thread pays less for each system call). At least 1 means not behind. Absolute figures belong to the machine, the
-//! ratio is what decides. Below 1 the verdict is *behind* only if the middle halves of both systems'
-//! rounds lie apart; otherwise it is *unclear*, and more rounds may tell. A sample that panics makes
-//! the verdict *failed*, and the exit status not zero. A row is marked *disturbed* when other
-//! programs took more than a few per cent of the machine while it ran: on a machine with two cores,
-//! one busy neighbour turns every comparison of two workers into one of one.
+//! The summary sets ours beside the best of the peers with as many workers in the same run (of systems
+//! that have two forms with one worker, with a thread of its own and in `block_on` alone, the better one:
+//! a process of a single thread pays less for each system call). At least 1 means not behind. Absolute
+//! figures belong to the machine, the ratio is what decides. Below 1 the verdict is *behind* only if the
+//! middle halves of both systems' rounds lie apart; otherwise it is *unclear*, and more rounds may tell. A
+//! sample that panics makes the verdict *failed*, and the exit status not zero. A row is marked
+//! *disturbed* when other programs took more than a few per cent of the machine while it ran: on a machine
+//! with two cores, one busy neighbour turns every comparison of two workers into one of one. Last come the
+//! targets: what we have set out to reach, and by how much it is met or missed.
 //!
 //! # How it is laid out, in the order of reading
 //! - [`peers`]: what a system must offer, and a file for each system;
 //! - [`rows`]: what is measured, a file for each family of rows;
 //! - [`harness`]: rounds, turns, calibration;
-//! - [`report`] and [`json`]: the tables, the verdicts, the file;
+//! - [`standing`] and [`targets`]: how ours stands beside the others, and what was to be reached;
+//! - [`report`] and [`json`]: the tables, the file;
 //! - [`child`]: the processes that some rows start (this program again, with a hidden command).
 //!
 //! Linux only: it reads `/proc`.
@@ -39,7 +41,9 @@ mod json;
 mod peers;
 mod report;
 mod rows;
+mod standing;
 mod statistics;
+mod targets;
 mod usage;
 mod watchdog;
 

@@ -2,26 +2,8 @@
 
 use crate::harness::{RowResult, SystemResult};
 use crate::rows::Metric;
-use crate::statistics::quartiles;
-
-/// With more of the machine than this gone to other programs, a row's figures are theirs too.
-const DISTURBED: f64 = 0.05;
-
-/// From here on the ratio is printed as 1.00.
-const LEVEL: f64 = 0.995;
-
-/// How ours stands beside the reference with as many workers.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-enum Verdict {
-    /// Some sample of ours failed: no figure stands for it.
-    Failed,
-    /// Slower, by more than the rounds of either differ among themselves.
-    Behind,
-    /// Slower, but the middle halves of both systems' rounds overlap: more rounds may tell.
-    Unclear,
-    /// At least level.
-    NotBehind,
-}
+use crate::standing::{self, DISTURBED, Standing, standing};
+use crate::targets::{Level, outcomes};
 
 /// Prints what one row gave on every system.
 pub(crate) fn row(result: &RowResult) {
@@ -34,11 +16,10 @@ pub(crate) fn row(result: &RowResult) {
         );
     }
     for (index, metric) in row.metrics.iter().enumerate() {
-        let beside = format!("vs {}", row.reference);
         let title = format!("  {} {}", metric.name, metric.unit);
         println!(
-            "{title:24}{:>12}{:>12}{:>11}{:>11}{beside:>12}",
-            "median", "best", "cpu/op", "ctx/op"
+            "{title:24}{:>12}{:>12}{:>11}{:>11}{:>12}",
+            "median", "best", "cpu/op", "ctx/op", "ours is"
         );
         for system in &result.systems {
             let Some(median) = system.median(index) else {
@@ -54,44 +35,45 @@ pub(crate) fn row(result: &RowResult) {
                 system
                     .switches()
                     .map_or("-".to_owned(), |switches| format!("{switches:.4}")),
-                factor(ratio(result, index, system)),
+                factor(ours_beside(result, index, system)),
             );
         }
     }
 }
 
-/// Prints ours beside the reference for every row, and the verdict.
+/// Prints ours beside the best of the others for every row, and then the targets.
 pub(crate) fn summary(results: &[RowResult]) {
     println!(
-        "\nMedians. The ratio is the reference's median divided by ours (rates: ours divided by the"
+        "\nMedians. The ratio is the best peer's median divided by ours (rates: ours divided by the"
     );
     println!(
-        "reference's): 1 and more is not behind. Unclear: behind by less than the rounds differ. Where"
+        "peer's): 1 and more is not behind. Unclear: behind by less than the rounds differ. Where a"
     );
     println!(
-        "a system has two forms with one worker, with and without a thread of its own, its better one."
+        "system has two forms with one worker, with and without a thread of its own, its better one."
     );
     println!(
-        "{:24}{:>8} |{:>11}{:>11}{:>8} |{:>11}{:>11}{:>8} | verdict",
-        "row", "unit", "2 workers", "ours", "ratio", "1 worker", "ours", "ratio"
+        "{:24}{:>8} |{:>11}{:>11}{:>11}{:>8} |{:>11}{:>11}{:>11}{:>8} | verdict",
+        "row", "unit", "2 workers", "", "ours", "ratio", "1 worker", "", "ours", "ratio"
     );
     for result in results {
         for (index, metric) in result.row.metrics.iter().enumerate() {
-            let mut line = format!("{:24}{:>8}", metric.full_name(result.row.name), metric.unit);
-            let mut verdicts = Vec::new();
-            for workers in [2, 1] {
-                let ours = ours(result, index, workers);
-                let beside = reference(result, index, workers);
-                verdicts.extend(ours.and_then(|ours| verdict(result, index, ours)));
-                let ratio = ours.and_then(|ours| ratio(result, index, ours));
-                let [beside, ours] = [beside, ours]
-                    .map(|system| figure(system.and_then(|system| system.median(index))));
-                line += &format!(" |{beside:>11}{ours:>11}{:>8}", factor(ratio));
+            let standings = [2, 1].map(|workers| standing(result, index, workers));
+            if standings.iter().all(Option::is_none) {
+                continue;
             }
-            let verdict = match verdicts.into_iter().min() {
-                Some(Verdict::Failed) => Verdict::Failed.text(),
+            let mut line = format!("{:24}{:>8}", metric.full_name(result.row.name), metric.unit);
+            for standing in &standings {
+                line += &columns(standing.as_ref(), index);
+            }
+            let verdicts = standings
+                .iter()
+                .flatten()
+                .filter_map(|standing| standing.verdict);
+            let verdict = match verdicts.min() {
+                Some(standing::Verdict::Failed) => standing::Verdict::Failed.text(),
                 _ if !metric.judged => "not judged",
-                verdict => verdict.map_or("-", Verdict::text),
+                verdict => verdict.map_or("-", standing::Verdict::text),
             };
             let mark = if result.others > DISTURBED {
                 " (disturbed)"
@@ -101,88 +83,58 @@ pub(crate) fn summary(results: &[RowResult]) {
             println!("{line} | {verdict}{mark}");
         }
     }
+    targets(results);
 }
 
-/// How `ours` stands; nothing if the reference did not run.
-fn verdict(result: &RowResult, metric: usize, ours: &SystemResult) -> Option<Verdict> {
-    if ours.failures > 0 {
-        return Some(Verdict::Failed);
+/// Prints each target with what came of it.
+fn targets(results: &[RowResult]) {
+    let outcomes = outcomes(results);
+    println!(
+        "\n{:24}{:10}{:10}{:>34}{:>10}  verdict",
+        "target", "form", "level", "asked", "reached"
+    );
+    for outcome in &outcomes {
+        println!(
+            "{:24}{:10}{:10}{:>34}{:>10}  {}",
+            outcome.target.figure,
+            outcome.target.ours,
+            outcome.target.level.text(),
+            outcome.asked,
+            outcome.reached,
+            outcome.verdict(),
+        );
     }
-    let ratio = ratio(result, metric, ours)?;
-    let beside = reference(result, metric, ours.workers)?;
-    Some(if ratio >= LEVEL {
-        Verdict::NotBehind
-    } else if overlap(&ours.values(metric), &beside.values(metric)) {
-        Verdict::Unclear
-    } else {
-        Verdict::Behind
-    })
+    for level in [Level::Must, Level::Moonshot] {
+        let of_level = || {
+            outcomes
+                .iter()
+                .filter(|outcome| outcome.target.level == level)
+        };
+        let met = of_level().filter(|outcome| outcome.met()).count();
+        println!("{}: {met} of {} met", level.text(), of_level().count());
+    }
 }
 
-/// Whether the middle halves of the two have values in common.
-fn overlap(ours: &[f64], beside: &[f64]) -> bool {
-    let [ours, beside] = [ours, beside].map(quartiles);
-    ours.0 <= beside.1 && beside.0 <= ours.1
+/// The columns of one number of workers: the best peer, its figure, ours, the ratio.
+fn columns(standing: Option<&Standing>, metric: usize) -> String {
+    let beside = standing.and_then(|standing| standing.beside);
+    let ours = standing.map(|standing| standing.ours);
+    let [beside_figure, own_figure] =
+        [beside, ours].map(|system| figure(system.and_then(|system| system.median(metric))));
+    format!(
+        " |{:>11}{beside_figure:>11}{own_figure:>11}{:>8}",
+        beside.map_or("-", |system| system.name.as_str()),
+        factor(standing.and_then(|standing| standing.ratio)),
+    )
 }
 
-/// How far the reference is behind `system`, with as many workers; nothing for the reference itself.
-fn ratio(result: &RowResult, metric: usize, system: &SystemResult) -> Option<f64> {
-    if system.name.starts_with(result.row.reference) {
+/// How many times as good ours is as `system`, with as many workers.
+fn ours_beside(result: &RowResult, metric: usize, system: &SystemResult) -> Option<f64> {
+    if system.name.starts_with("ours") {
         return None;
     }
-    let beside = reference(result, metric, system.workers)?.median(metric)?;
-    let own = system.median(metric)?;
-    let ratio = if result.row.metrics[metric].more_is_better {
-        own / beside
-    } else {
-        beside / own
-    };
-    ratio.is_finite().then_some(ratio)
-}
-
-/// The best form of the row's reference that has so many workers.
-fn reference(result: &RowResult, metric: usize, workers: usize) -> Option<&SystemResult> {
-    best_form(result, metric, result.row.reference, workers)
-}
-
-/// As [`reference()`], of ours; but one that failed is never hidden by another form.
-fn ours(result: &RowResult, metric: usize, workers: usize) -> Option<&SystemResult> {
-    let failed = result.systems.iter().find(|system| {
-        system.name.starts_with("ours") && system.workers == workers && system.failures > 0
-    });
-    failed.or_else(|| best_form(result, metric, "ours", workers))
-}
-
-/// Of a family's forms with so many workers, the one with the best median.
-fn best_form<'a>(
-    result: &'a RowResult,
-    metric: usize,
-    family: &str,
-    workers: usize,
-) -> Option<&'a SystemResult> {
-    let forms = result.systems.iter().filter(|system| {
-        system.name.starts_with(family) && system.workers == workers && !system.samples.is_empty()
-    });
-    let by_median = |a: &&SystemResult, b: &&SystemResult| {
-        let [a, b] = [a, b].map(|system| system.median(metric).unwrap_or(f64::NAN));
-        a.total_cmp(&b)
-    };
-    if result.row.metrics[metric].more_is_better {
-        forms.max_by(by_median)
-    } else {
-        forms.min_by(by_median)
-    }
-}
-
-impl Verdict {
-    fn text(self) -> &'static str {
-        match self {
-            Verdict::Failed => "FAILED",
-            Verdict::Behind => "BEHIND",
-            Verdict::Unclear => "unclear",
-            Verdict::NotBehind => "not behind",
-        }
-    }
+    let standing = standing(result, metric, system.workers)?;
+    standing::times(result, metric, standing.ours, system)
 }
 
 fn best(metric: &Metric, values: &[f64]) -> f64 {
@@ -211,70 +163,6 @@ fn factor(ratio: Option<f64>) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::harness::Sample;
-    use crate::rows;
-
-    /// A row of one figure, with tokio and ours on two workers.
-    fn result(tokio: &[f64], ours: &[f64], failures: usize) -> RowResult {
-        let system = |name: &str, values: &[f64], failures| SystemResult {
-            name: name.to_owned(),
-            workers: 2,
-            samples: values
-                .iter()
-                .map(|value| Sample::of(vec![*value]))
-                .collect(),
-            failures,
-        };
-        let row = rows::all().swap_remove(0);
-        RowResult {
-            row,
-            others: 0.0,
-            systems: vec![
-                system("tokio-mt2", tokio, 0),
-                system("ours-2", ours, failures),
-            ],
-        }
-    }
-
-    fn judged(tokio: &[f64], ours: &[f64], failures: usize) -> Option<Verdict> {
-        let result = result(tokio, ours, failures);
-        verdict(&result, 0, &result.systems[1])
-    }
-
-    #[test]
-    fn behind_is_what_the_rounds_do_not_explain() {
-        assert_eq!(
-            judged(&[10.0, 11.0, 12.0], &[8.0, 9.0, 11.0], 0),
-            Some(Verdict::NotBehind)
-        );
-        assert_eq!(
-            judged(&[10.0, 11.0, 12.0], &[11.0, 11.5, 12.0], 0),
-            Some(Verdict::Unclear)
-        );
-        assert_eq!(judged(&[315.1], &[315.2], 0), Some(Verdict::NotBehind));
-        assert_eq!(
-            judged(&[10.0, 11.0, 12.0], &[13.0, 14.0, 15.0], 0),
-            Some(Verdict::Behind)
-        );
-    }
-
-    #[test]
-    fn a_failed_sample_is_never_hidden_by_the_good_ones() {
-        assert_eq!(judged(&[10.0], &[1.0], 1), Some(Verdict::Failed));
-        assert_eq!(judged(&[10.0], &[], 1), Some(Verdict::Failed));
-    }
-
-    #[test]
-    fn the_worse_of_two_verdicts_counts() {
-        assert_eq!(
-            [Verdict::NotBehind, Verdict::Behind].into_iter().min(),
-            Some(Verdict::Behind)
-        );
-        assert_eq!(
-            [Verdict::Behind, Verdict::Failed].into_iter().min(),
-            Some(Verdict::Failed)
-        );
-    }
 
     #[test]
     fn figures_keep_about_four_digits() {

@@ -9,11 +9,11 @@ use std::io;
 use std::net::TcpListener;
 use std::time::Duration;
 
-use super::Program;
+use super::{Metric, Program, Row, less, timed_row};
 use crate::child::{self, Child};
 use crate::echo::load::Report;
 use crate::harness::Sample;
-use crate::peers::{AsyncPeer, PerAsyncPeer, in_task};
+use crate::peers::{AsyncPeer, PerAsyncPeer, each_async, in_task};
 use crate::usage::cpu_of_process;
 
 const BYTES: usize = 64;
@@ -23,6 +23,40 @@ pub(super) struct EchoSample<const CONNECTIONS: usize>;
 
 /// The part within the server's process: serves for ever.
 pub(crate) struct EchoServer;
+
+const ECHO: &[Metric] = &[
+    Metric {
+        more_is_better: true,
+        ..less("rate", "req/s")
+    },
+    Metric {
+        judged: false,
+        ..less("p50", "us")
+    },
+    less("p99", "us"),
+    less("cpu", "us/req"),
+];
+
+pub(super) fn rows() -> Vec<Row> {
+    vec![
+        Row {
+            metrics: ECHO,
+            ..timed_row(
+                "echo_50",
+                "TCP echo of 64 bytes, 50 connections",
+                each_async::<EchoSample<50>>,
+            )
+        },
+        Row {
+            metrics: ECHO,
+            ..timed_row(
+                "echo_500",
+                "TCP echo of 64 bytes, 500 connections",
+                each_async::<EchoSample<500>>,
+            )
+        },
+    ]
+}
 
 impl<const CONNECTIONS: usize> PerAsyncPeer for EchoSample<CONNECTIONS> {
     type Item = Program;

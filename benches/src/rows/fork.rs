@@ -5,7 +5,9 @@
 use std::hint::black_box;
 use std::time::{Duration, Instant};
 
-use super::{AsyncRow, ClosureRow, JoinRow};
+use super::{
+    AsyncRow, ClosureRow, JoinRow, Row, async_programs, join_programs, mixed_programs, timed_row,
+};
 use crate::countdown::Countdown;
 use crate::peers::{AsyncPeer, ClosurePeer, ClosureSpawner, JoinPeer, Spawner, in_task};
 
@@ -21,6 +23,29 @@ pub(super) struct TaskFib;
 
 /// fib(30) by joining two closures; per join.
 pub(super) struct JoinFib;
+
+pub(super) fn rows() -> Vec<Row> {
+    vec![
+        timed_row(
+            "chained",
+            "a task spawns the next, 1000 deep",
+            mixed_programs::<Chained>,
+        ),
+        timed_row(
+            "fib",
+            "fib(25), a task for each branch; per task",
+            async_programs::<TaskFib>,
+        ),
+        Row {
+            beside: &["rayon"],
+            ..timed_row(
+                "join_fib",
+                "fib(30) by join of closures, no cut-off; per fork",
+                join_programs::<JoinFib>,
+            )
+        },
+    ]
+}
 
 impl AsyncRow for Chained {
     const OPERATIONS: u64 = DEPTH;

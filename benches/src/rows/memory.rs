@@ -6,10 +6,10 @@
 use std::future::pending;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use super::Program;
+use super::{Metric, Program, Row, less, timed_row};
 use crate::child;
 use crate::harness::Sample;
-use crate::peers::{AsyncPeer, PerAsyncPeer, Spawner, in_task};
+use crate::peers::{AsyncPeer, PerAsyncPeer, Spawner, each_async, in_task};
 use crate::usage::resident_bytes;
 
 /// Tasks that are spawned before the next ones: few enough for every run queue to keep its size.
@@ -20,6 +20,20 @@ pub(super) struct MemorySample;
 
 /// The part within that process: takes the number of tasks, gives bytes per task.
 pub(crate) struct MemoryReport;
+
+const BYTES: &[Metric] = &[less("", "bytes")];
+
+pub(super) fn rows() -> Vec<Row> {
+    vec![Row {
+        metrics: BYTES,
+        max_rounds: 3,
+        ..timed_row(
+            "memory",
+            "resident bytes for each of 1,000,000 pending tasks",
+            each_async::<MemorySample>,
+        )
+    }]
+}
 
 impl PerAsyncPeer for MemorySample {
     type Item = Program;

@@ -15,11 +15,8 @@ mod timers;
 use std::marker::PhantomData;
 use std::time::Duration;
 
-use self::echo::EchoSample;
 pub(crate) use self::echo::EchoServer;
 pub(crate) use self::memory::MemoryReport;
-use self::memory::MemorySample;
-use self::timers::SleepStorm;
 use crate::harness::{Plan, Sample, timed};
 use crate::peers::{
     AsyncPeer, ClosurePeer, Entry, JoinPeer, PerAsyncPeer, PerClosurePeer, PerJoinPeer, each_async,
@@ -34,8 +31,10 @@ pub(crate) struct Row {
     pub(crate) about: &'static str,
     /// The figures of one sample.
     pub(crate) metrics: &'static [Metric],
-    /// Whom ours is set beside: the systems whose names begin so.
-    pub(crate) reference: &'static str,
+    /// Whom ours is set beside: the families of systems, as their names begin.
+    pub(crate) beside: &'static [&'static str],
+    /// If only systems with so many workers take part.
+    pub(crate) workers: Option<usize>,
     /// Most rounds it is worth running; the figure of some rows hardly varies.
     pub(crate) max_rounds: usize,
     /// Its program for every system that can run it.
@@ -86,140 +85,24 @@ pub(crate) trait JoinRow {
 
 const PER_OPERATION: &[Metric] = &[less("", "ns/op")];
 
+/// The runtimes that ours is an alternative to.
+const PEERS: &[&str] = &["tokio", "asx", "smol"];
+
 /// All rows, in the order of running.
 pub(crate) fn all() -> Vec<Row> {
-    vec![
-        timed_row(
-            "spawn_await",
-            "spawn a task and await it, one after another, from a task",
-            async_programs::<spawn::AwaitInTask>,
-        ),
-        timed_row(
-            "spawn_await_root",
-            "the same from the root future",
-            async_programs::<spawn::AwaitInRoot>,
-        ),
-        timed_row(
-            "spawn_many",
-            "spawn 10,000, then await all",
-            async_programs::<spawn::Many>,
-        ),
-        timed_row(
-            "spawn_detached",
-            "spawn 100,000 from a task, nobody awaits them",
-            mixed_programs::<spawn::Detached>,
-        ),
-        timed_row(
-            "spawn_remote_1",
-            "spawn 50,000 from 1 outside thread",
-            mixed_programs::<remote::Remote<1>>,
-        ),
-        timed_row(
-            "spawn_remote_4",
-            "spawn 50,000 from 4 outside threads",
-            mixed_programs::<remote::Remote<4>>,
-        ),
-        timed_row(
-            "yield",
-            "200 tasks that only yield; per yield",
-            async_programs::<switch::Yield>,
-        ),
-        timed_row(
-            "oneshot",
-            "request and answer by oneshot channels, a task for each",
-            async_programs::<switch::Oneshot>,
-        ),
-        timed_row(
-            "pingpong",
-            "2 tasks over mpsc channels; per message",
-            async_programs::<switch::PingPong>,
-        ),
-        timed_row(
-            "chained",
-            "a task spawns the next, 1000 deep",
-            mixed_programs::<fork::Chained>,
-        ),
-        timed_row(
-            "fib",
-            "fib(25), a task for each branch; per task",
-            async_programs::<fork::TaskFib>,
-        ),
-        Row {
-            reference: "rayon",
-            ..timed_row(
-                "join_fib",
-                "fib(30) by join of closures, no cut-off; per fork",
-                join_programs::<fork::JoinFib>,
-            )
-        },
-        timed_row(
-            "timer_create",
-            "create a sleep, poll it once, drop it",
-            async_programs::<timers::Create>,
-        ),
-        timed_row(
-            "timer_timeout",
-            "a timeout round a future that is ready",
-            async_programs::<timers::Timeout>,
-        ),
-        Row {
-            metrics: SLEEPS,
-            ..timed_row(
-                "timer_sleeps",
-                "100,000 tasks sleep 0-100 ms",
-                each_async::<SleepStorm>,
-            )
-        },
-        Row {
-            metrics: ECHO,
-            ..timed_row(
-                "echo_50",
-                "TCP echo of 64 bytes, 50 connections",
-                each_async::<EchoSample<50>>,
-            )
-        },
-        Row {
-            metrics: ECHO,
-            ..timed_row(
-                "echo_500",
-                "TCP echo of 64 bytes, 500 connections",
-                each_async::<EchoSample<500>>,
-            )
-        },
-        Row {
-            metrics: BYTES,
-            max_rounds: 3,
-            ..timed_row(
-                "memory",
-                "resident bytes for each of 1,000,000 pending tasks",
-                each_async::<MemorySample>,
-            )
-        },
+    [
+        spawn::rows(),
+        remote::rows(),
+        switch::rows(),
+        fork::rows(),
+        timers::rows(),
+        echo::rows(),
+        memory::rows(),
     ]
+    .into_iter()
+    .flatten()
+    .collect()
 }
-
-const SLEEPS: &[Metric] = &[
-    less("cpu", "ns/timer"),
-    less("mean_late", "us"),
-    less("worst_late", "us"),
-];
-
-const BYTES: &[Metric] = &[less("", "bytes")];
-
-const ECHO: &[Metric] = &[
-    Metric {
-        name: "rate",
-        unit: "req/s",
-        more_is_better: true,
-        judged: true,
-    },
-    Metric {
-        judged: false,
-        ..less("p50", "us")
-    },
-    less("p99", "us"),
-    less("cpu", "us/req"),
-];
 
 const fn less(name: &'static str, unit: &'static str) -> Metric {
     Metric {
@@ -239,7 +122,8 @@ const fn timed_row(
         name,
         about,
         metrics: PER_OPERATION,
-        reference: "tokio",
+        beside: PEERS,
+        workers: None,
         max_rounds: usize::MAX,
         programs,
     }

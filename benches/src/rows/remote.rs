@@ -7,7 +7,7 @@ use std::sync::Barrier;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use super::{AsyncRow, ClosureRow};
+use super::{AsyncRow, ClosureRow, Row, mixed_programs, timed_row};
 use crate::countdown::Countdown;
 use crate::peers::{AsyncPeer, ClosurePeer, ClosureSpawner, Spawner};
 
@@ -15,6 +15,21 @@ const TASKS: u64 = 50_000;
 
 /// `THREADS` outside threads spawn 50,000 tasks between them.
 pub(super) struct Remote<const THREADS: usize>;
+
+pub(super) fn rows() -> Vec<Row> {
+    vec![
+        timed_row(
+            "spawn_remote_1",
+            "spawn 50,000 from 1 outside thread",
+            mixed_programs::<Remote<1>>,
+        ),
+        timed_row(
+            "spawn_remote_4",
+            "spawn 50,000 from 4 outside threads",
+            mixed_programs::<Remote<4>>,
+        ),
+    ]
+}
 
 impl<const THREADS: usize> AsyncRow for Remote<THREADS> {
     const OPERATIONS: u64 = TASKS;

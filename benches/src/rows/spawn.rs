@@ -6,7 +6,7 @@
 use std::hint::black_box;
 use std::time::{Duration, Instant};
 
-use super::{AsyncRow, ClosureRow};
+use super::{AsyncRow, ClosureRow, Row, async_programs, mixed_programs, timed_row};
 use crate::countdown::Countdown;
 use crate::peers::{AsyncPeer, ClosurePeer, ClosureSpawner, Spawner, in_task};
 
@@ -24,6 +24,31 @@ pub(super) struct Many;
 
 /// Spawn 100,000 that nobody waits for; until the last has run.
 pub(super) struct Detached;
+
+pub(super) fn rows() -> Vec<Row> {
+    vec![
+        timed_row(
+            "spawn_await",
+            "spawn a task and await it, one after another, from a task",
+            async_programs::<AwaitInTask>,
+        ),
+        timed_row(
+            "spawn_await_root",
+            "the same from the root future",
+            async_programs::<AwaitInRoot>,
+        ),
+        timed_row(
+            "spawn_many",
+            "spawn 10,000, then await all",
+            async_programs::<Many>,
+        ),
+        timed_row(
+            "spawn_detached",
+            "spawn 100,000 from a task, nobody awaits them",
+            mixed_programs::<Detached>,
+        ),
+    ]
+}
 
 impl AsyncRow for AwaitInTask {
     const OPERATIONS: u64 = 100;

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use futures::StreamExt;
 use futures::channel::{mpsc, oneshot};
 
-use super::AsyncRow;
+use super::{AsyncRow, Row, async_programs, timed_row};
 use crate::peers::{AsyncPeer, Spawner, in_task};
 
 const YIELDERS: u64 = 200;
@@ -22,6 +22,26 @@ pub(super) struct Oneshot;
 
 /// Two tasks send each other one message to and fro, over unbounded mpsc channels; per message.
 pub(super) struct PingPong;
+
+pub(super) fn rows() -> Vec<Row> {
+    vec![
+        timed_row(
+            "yield",
+            "200 tasks that only yield; per yield",
+            async_programs::<Yield>,
+        ),
+        timed_row(
+            "oneshot",
+            "request and answer by oneshot channels, a task for each",
+            async_programs::<Oneshot>,
+        ),
+        timed_row(
+            "pingpong",
+            "2 tasks over mpsc channels; per message",
+            async_programs::<PingPong>,
+        ),
+    ]
+}
 
 impl AsyncRow for Yield {
     const OPERATIONS: u64 = YIELDERS * YIELDS;

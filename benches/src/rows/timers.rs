@@ -6,10 +6,10 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::task::Poll;
 use std::time::{Duration, Instant};
 
-use super::{AsyncRow, Program};
+use super::{AsyncRow, Metric, Program, Row, async_programs, less, timed_row};
 use crate::countdown::Countdown;
 use crate::harness::Sample;
-use crate::peers::{AsyncPeer, PerAsyncPeer, Spawner, in_task};
+use crate::peers::{AsyncPeer, PerAsyncPeer, Spawner, each_async, in_task};
 use crate::usage::Usage;
 
 /// Long enough never to fire.
@@ -30,6 +30,35 @@ pub(super) struct SleepStorm;
 struct Lateness {
     sum: AtomicU64,
     worst: AtomicU64,
+}
+
+const SLEEPS: &[Metric] = &[
+    less("cpu", "ns/timer"),
+    less("mean_late", "us"),
+    less("worst_late", "us"),
+];
+
+pub(super) fn rows() -> Vec<Row> {
+    vec![
+        timed_row(
+            "timer_create",
+            "create a sleep, poll it once, drop it",
+            async_programs::<Create>,
+        ),
+        timed_row(
+            "timer_timeout",
+            "a timeout round a future that is ready",
+            async_programs::<Timeout>,
+        ),
+        Row {
+            metrics: SLEEPS,
+            ..timed_row(
+                "timer_sleeps",
+                "100,000 tasks sleep 0-100 ms",
+                each_async::<SleepStorm>,
+            )
+        },
+    ]
 }
 
 impl AsyncRow for Create {

@@ -1,0 +1,331 @@
+//! What we have set out to reach: for each figure the *must*, and the *moonshot* beyond it.
+//!
+//! A target is a factor between figures of one run, or a plain figure where the row has an ideal. It is
+//! met or not by the medians, whatever the rounds say: a target that is met by luck is missed by the
+//! next run.
+
+use crate::harness::{RowResult, SystemResult};
+use crate::standing;
+
+/// One target.
+pub(crate) struct Target {
+    /// The figure: `row`, or `row.metric`.
+    pub(crate) figure: &'static str,
+    /// The form of ours that it is about.
+    pub(crate) ours: &'static str,
+    /// What is asked of it.
+    pub(crate) ask: Ask,
+    /// Whether it closes the work or goes beyond.
+    pub(crate) level: Level,
+}
+
+/// What is asked of a figure of ours.
+#[derive(Clone, Copy)]
+pub(crate) enum Ask {
+    /// To be so many times as good as the best of these systems (all whose names begin so).
+    Times(f64, &'static [&'static str]),
+    /// To be at most this.
+    AtMost(f64),
+    /// To be at most so many times our own other figure, of the same form.
+    TimesOwn(f64, &'static str),
+}
+
+/// How much a target matters.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Level {
+    /// To be met.
+    Must,
+    /// To be aimed at.
+    Moonshot,
+}
+
+/// A target held against the results.
+pub(crate) struct Outcome {
+    /// The target.
+    pub(crate) target: Target,
+    /// In words: what was asked.
+    pub(crate) asked: String,
+    /// In words: what was reached.
+    pub(crate) reached: String,
+    /// How far we are: 1 and more is met.
+    pub(crate) margin: f64,
+}
+
+const ASX1: &[&str] = &["asx-1"];
+const ASX2: &[&str] = &["asx-2"];
+const ASYNC1: &[&str] = &["tokio-mt1", "tokio-ct", "asx-1"];
+const ASYNC2: &[&str] = &["tokio-mt2", "asx-2"];
+const CT: &[&str] = &["tokio-ct"];
+const MT1: &[&str] = &["tokio-mt1"];
+const MT2: &[&str] = &["tokio-mt2"];
+const RAYON2: &[&str] = &["rayon-2"];
+
+/// All targets, in the order of the rows.
+pub(crate) fn all() -> Vec<Target> {
+    use Ask::{AtMost, Times, TimesOwn};
+    vec![
+        must("spawn_await", "ours-2", Times(4.0, MT2)),
+        must("spawn_await", "ours-1", Times(3.0, CT)),
+        moonshot("spawn_await", "ours-2", Times(8.0, MT2)),
+        must("spawn_await_root", "ours-2", TimesOwn(1.5, "spawn_await")),
+        moonshot("spawn_await_root", "ours-2", TimesOwn(1.0, "spawn_await")),
+        must("spawn_many", "ours-2", Times(3.0, MT2)),
+        must("spawn_many", "ours-2", Times(1.3, ASYNC2)),
+        moonshot("spawn_many", "ours-2", Times(5.0, MT2)),
+        must("spawn_detached", "ours-2", Times(2.0, MT2)),
+        must("spawn_detached", "ours-2", Times(1.0, ASYNC2)),
+        must("spawn_detached", "ours-1", Times(1.0, ASYNC1)),
+        must("spawn_remote_1", "ours-2", Times(2.0, MT2)),
+        must("spawn_remote_1", "ours-2", Times(1.2, ASYNC2)),
+        must("spawn_remote_4", "ours-2", Times(2.0, MT2)),
+        must("spawn_remote_4", "ours-2", Times(1.2, ASYNC2)),
+        must("yield", "ours-2", Times(1.2, MT2)),
+        moonshot("yield", "ours-2", Times(2.0, MT2)),
+        must("oneshot", "ours-2", Times(3.0, MT2)),
+        must("oneshot", "ours-2", Times(1.5, ASYNC2)),
+        moonshot("oneshot", "ours-2", Times(5.0, MT2)),
+        must("pingpong", "ours-2", Times(1.8, MT2)),
+        moonshot("pingpong", "ours-2", Times(1.3, MT1)),
+        must("chained", "ours-2", Times(3.5, MT2)),
+        must("chained", "ours-2", Times(1.5, ASYNC2)),
+        moonshot("chained", "ours-2", Times(1.0, RAYON2)),
+        must("fib", "ours-2", Times(6.0, MT2)),
+        moonshot("fib", "ours-2", Times(10.0, MT2)),
+        must("join_fib", "ours-2", Times(1.0, RAYON2)),
+        moonshot("join_fib", "ours-2", Times(1.6, RAYON2)),
+        must("timer_create", "ours-2", Times(1.3, MT2)),
+        must("timer_create", "ours-1", Times(5.0, CT)),
+        moonshot("timer_create", "ours-2", Times(2.0, MT2)),
+        must("timer_timeout", "ours-1", Times(1.0, ASX1)),
+        must("timer_timeout", "ours-2", Times(1.0, ASX2)),
+        moonshot("timer_timeout", "ours-1", AtMost(3.0)),
+        must("timer_sleeps.cpu", "ours-1", share(0.6, CT)),
+        must("timer_sleeps.mean_late", "ours-1", AtMost(2_000.0)),
+        must("timer_sleeps.worst_late", "ours-1", AtMost(12_000.0)),
+        moonshot("timer_sleeps.cpu", "ours-1", AtMost(500.0)),
+        moonshot("timer_sleeps.mean_late", "ours-1", AtMost(600.0)),
+        moonshot("timer_sleeps.worst_late", "ours-1", AtMost(5_000.0)),
+        must("memory", "ours-2", AtMost(128.0)),
+        moonshot("memory", "ours-2", AtMost(104.0)),
+    ]
+}
+
+/// The targets whose figures were measured, each with what came of it.
+pub(crate) fn outcomes(results: &[RowResult]) -> Vec<Outcome> {
+    all()
+        .into_iter()
+        .filter_map(|target| outcome(results, target))
+        .collect()
+}
+
+impl Outcome {
+    /// Whether the target was reached.
+    pub(crate) fn met(&self) -> bool {
+        self.margin >= 1.0
+    }
+
+    /// `met by 12 %`, `MISSED by 12 %`.
+    pub(crate) fn verdict(&self) -> String {
+        let word = if self.met() { "met" } else { "MISSED" };
+        // Far beyond, the number of times says more than per cent.
+        if self.margin >= 3.0 {
+            return format!("{word} {:.1} times over", self.margin);
+        }
+        let off = if self.met() {
+            self.margin - 1.0
+        } else {
+            1.0 / self.margin - 1.0
+        };
+        format!("{word} by {:.0} %", off * 100.0)
+    }
+}
+
+impl Level {
+    /// As the tables print it.
+    pub(crate) fn text(self) -> &'static str {
+        match self {
+            Level::Must => "must",
+            Level::Moonshot => "moonshot",
+        }
+    }
+}
+
+fn outcome(results: &[RowResult], target: Target) -> Option<Outcome> {
+    let (result, metric) = find(results, target.figure)?;
+    let ours = system(result, target.ours)?;
+    let own = ours.median(metric)?;
+    let unit = result.row.metrics[metric].unit;
+    let (asked, reached, margin) = match target.ask {
+        Ask::Times(factor, names) => {
+            let others = result
+                .systems
+                .iter()
+                .filter(|system| names.iter().any(|name| system.name.starts_with(name)));
+            let beside = standing::best(result, metric, others)?;
+            let times = standing::times(result, metric, ours, beside)?;
+            (
+                format!("{factor:.2}x {}", beside.name),
+                format!("{times:.2}x"),
+                times / factor,
+            )
+        }
+        Ask::AtMost(limit) => (
+            format!("at most {limit} {unit}"),
+            format!("{own:.2}"),
+            ratio(limit, own),
+        ),
+        Ask::TimesOwn(factor, figure) => {
+            let (other, metric) = find(results, figure)?;
+            let other = system(other, target.ours)?.median(metric)?;
+            (
+                format!("at most {factor:.2}x our {figure}"),
+                format!("{:.2}x", own / other),
+                ratio(factor * other, own),
+            )
+        }
+    };
+    Some(Outcome {
+        target,
+        asked,
+        reached,
+        margin,
+    })
+}
+
+/// Nothing asked and nothing taken is met.
+fn ratio(limit: f64, own: f64) -> f64 {
+    if own <= limit && own == 0.0 {
+        1.0
+    } else {
+        limit / own
+    }
+}
+
+fn find<'a>(results: &'a [RowResult], figure: &str) -> Option<(&'a RowResult, usize)> {
+    results.iter().find_map(|result| {
+        let named = |index: &usize| result.row.metrics[*index].full_name(result.row.name) == figure;
+        Some((result, (0..result.row.metrics.len()).find(named)?))
+    })
+}
+
+fn system<'a>(result: &'a RowResult, name: &str) -> Option<&'a SystemResult> {
+    result.systems.iter().find(|system| system.name == name)
+}
+
+/// At most `share` of what the best of the systems takes.
+const fn share(share: f64, systems: &'static [&'static str]) -> Ask {
+    Ask::Times(1.0 / share, systems)
+}
+
+const fn must(figure: &'static str, ours: &'static str, ask: Ask) -> Target {
+    Target {
+        figure,
+        ours,
+        ask,
+        level: Level::Must,
+    }
+}
+
+const fn moonshot(figure: &'static str, ours: &'static str, ask: Ask) -> Target {
+    Target {
+        figure,
+        ours,
+        ask,
+        level: Level::Moonshot,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::harness::Sample;
+    use crate::peers;
+    use crate::rows;
+
+    fn result(systems: &[(&str, f64)]) -> RowResult {
+        let system = |&(name, value): &(&str, f64)| SystemResult {
+            name: name.to_owned(),
+            workers: 2,
+            samples: vec![Sample::of(vec![value])],
+            failures: 0,
+        };
+        RowResult {
+            row: rows::all().swap_remove(0),
+            others: 0.0,
+            systems: systems.iter().map(system).collect(),
+        }
+    }
+
+    fn margin(ask: Ask, systems: &[(&str, f64)]) -> Option<f64> {
+        let target = must("spawn_await", "ours-2", ask);
+        Some(outcome(&[result(systems)], target)?.margin)
+    }
+
+    #[test]
+    fn every_target_names_a_figure_and_systems_that_exist() {
+        let rows = rows::all();
+        let figures: Vec<String> = rows
+            .iter()
+            .flat_map(|row| row.metrics.iter().map(|metric| metric.full_name(row.name)))
+            .collect();
+        let peers = peers::names();
+        for target in all() {
+            assert!(
+                figures.iter().any(|figure| figure == target.figure),
+                "{}",
+                target.figure
+            );
+            match target.ask {
+                Ask::Times(_, names) => {
+                    for name in names {
+                        assert!(peers.iter().any(|peer| peer.starts_with(name)), "{name}");
+                    }
+                }
+                Ask::TimesOwn(_, figure) => {
+                    assert!(figures.iter().any(|known| known == figure), "{figure}");
+                }
+                Ask::AtMost(_) => {}
+            }
+        }
+    }
+
+    #[test]
+    fn the_best_of_those_named_is_what_counts() {
+        let systems = [
+            ("tokio-mt2", 30.0),
+            ("asx-2", 24.0),
+            ("rayon-2", 1.0),
+            ("ours-2", 10.0),
+        ];
+        assert_eq!(margin(Ask::Times(3.0, MT2), &systems), Some(1.0));
+        assert_eq!(margin(Ask::Times(1.2, ASYNC2), &systems), Some(2.0));
+        assert_eq!(margin(Ask::Times(1.0, CT), &systems), None);
+    }
+
+    #[test]
+    fn plain_figures_and_our_own() {
+        let systems = [("ours-2", 10.0)];
+        assert_eq!(margin(Ask::AtMost(5.0), &systems), Some(0.5));
+        assert_eq!(margin(Ask::AtMost(0.0), &[("ours-2", 0.0)]), Some(1.0));
+        assert_eq!(
+            margin(Ask::TimesOwn(1.5, "spawn_await"), &systems),
+            Some(1.5)
+        );
+    }
+
+    #[test]
+    fn verdicts_say_by_how_much() {
+        let verdict = |margin| {
+            Outcome {
+                target: must("spawn_await", "ours-2", Ask::AtMost(1.0)),
+                asked: String::new(),
+                reached: String::new(),
+                margin,
+            }
+            .verdict()
+        };
+        assert_eq!(verdict(1.25), "met by 25 %");
+        assert_eq!(verdict(0.8), "MISSED by 25 %");
+        assert_eq!(verdict(5.0), "met 5.0 times over");
+    }
+}
