@@ -75,7 +75,7 @@ where
     let handle = JoinHandle::of(task.output);
     match scheduler.registry.insert(task.registered) {
         Ok(()) => {
-            if let Err(refused) = scheduler.blocking.submit(scheduler, task.runnable) {
+            for refused in scheduler.blocking.submit(scheduler, task.runnable) {
                 refused.cancel();
             }
         }
@@ -130,37 +130,42 @@ impl BlockingPool {
         }
     }
 
-    /// Queues a job; `Err` gives it back if no thread can ever run it.
-    fn submit(&self, scheduler: &Arc<Scheduler>, job: Runnable) -> Result<(), Runnable> {
+    /// Queues a job; gives back those that no thread can run, for the caller to cancel.
+    #[must_use]
+    fn submit(&self, scheduler: &Arc<Scheduler>, job: Runnable) -> VecDeque<Runnable> {
         let mut pool = self.lock();
         if pool.closed {
-            return Err(job);
+            return VecDeque::from([job]);
         }
         pool.jobs.push_back(job);
         if pool.jobs.len() <= pool.idle + pool.starting {
             drop(pool);
             self.work.notify_one();
-            return Ok(());
+            return VecDeque::new();
         }
         if pool.threads == self.most_threads {
-            return Ok(());
+            return VecDeque::new();
         }
         pool.threads += 1;
         pool.starting += 1;
         drop(pool);
-        if self.start_thread(scheduler).is_ok() {
-            return Ok(());
+        match self.start_thread(scheduler) {
+            Ok(()) => VecDeque::new(),
+            Err(_) => self.thread_was_refused(),
         }
-        // The system gives no more threads now. What is queued waits for those that are there.
+    }
+
+    /// The system gives no more threads now. What is queued waits for those that are there; if none is, nobody would
+    /// come for it, also for what others have queued meanwhile in the hope of the thread that was to start.
+    fn thread_was_refused(&self) -> VecDeque<Runnable> {
         let mut pool = self.lock();
         pool.threads -= 1;
         pool.starting -= 1;
-        let last = if pool.threads == 0 {
-            pool.jobs.pop_back()
+        if pool.threads == 0 {
+            std::mem::take(&mut pool.jobs)
         } else {
-            None
-        };
-        last.map_or(Ok(()), Err)
+            VecDeque::new()
+        }
     }
 
     fn start_thread(&self, scheduler: &Arc<Scheduler>) -> io::Result<()> {
@@ -222,5 +227,33 @@ impl BlockingPool {
         self.state
             .lock()
             .unwrap_or_else(|poisoned| poisoned.into_inner())
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+    use crate::builder::Builder;
+    use crate::task::tests::toy::{Birth, ToyScheduler};
+
+    /// Two submitters that hope for a thread each, and the system refuses both: the second refusal must not leave the
+    /// first one's job to nobody.
+    #[test]
+    fn jobs_of_threads_that_were_refused_together_all_come_back() {
+        let toys = ToyScheduler::new();
+        let pool = BlockingPool::new(&Builder::new().config);
+        for _ in 0..2 {
+            let task = toys.unregistered(async {}, (), Birth::default());
+            drop(JoinHandle::of(task.output));
+            assert!(toys.registry.insert(task.registered).is_ok());
+            let mut accounts = pool.lock();
+            accounts.jobs.push_back(task.runnable);
+            accounts.threads += 1;
+            accounts.starting += 1;
+        }
+        assert!(pool.thread_was_refused().is_empty(), "one may still come");
+        let left = pool.thread_was_refused();
+        assert_eq!((left.len(), pool.sizes()), (2, (0, 0)));
+        left.into_iter().for_each(Runnable::cancel);
     }
 }

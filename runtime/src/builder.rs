@@ -23,7 +23,7 @@ const MOST_WORKERS: usize = 1024;
 #[must_use = "a builder does nothing until `build`"]
 pub struct Builder {
     workers: Option<usize>,
-    config: Config,
+    pub(crate) config: Config,
 }
 
 /// What the parts of a runtime are told.

@@ -167,7 +167,8 @@ pub(crate) fn tasks_on_this_stack() -> Vec<Id> {
     ids.map(Id::from_raw).collect()
 }
 
-/// The seat that this thread has, by its number, which is also that of its shard in the registry.
+/// The shard of the registry that is this thread's own, by the number of its seat (one that was lent has none of its
+/// own; then, or if the seat is another runtime's, the number only misleads to a lock that others want too).
 pub(crate) fn home_shard() -> Option<usize> {
     let home = HOME.get();
     (home != usize::MAX).then_some(home)

@@ -14,7 +14,8 @@
 //! The second place with unsafe code, beside the task cell: a job borrows from its frame, and the queues hold
 //! a pointer to it. What makes that sound:
 //!
-//! - J1 The frame does not end, by return or by unwinding, before the latch is set: `fork` waits in every case.
+//! - J1 The frame does not end, by return or by unwinding, before the latch is set: `fork` waits in every case, and
+//!   a panic that is not the closures' own aborts.
 //! - J2 The permit to run the job exists once (as T1): whoever takes it from a queue runs it, once.
 //! - J3 The runner's last access to the job is the store that sets the latch (Release); the frame reads the
 //!   result only after it has seen that store (Acquire).
@@ -46,7 +47,8 @@ const NAPS: (Duration, Duration) = (Duration::from_micros(50), Duration::from_mi
 /// For computations, cut into halves until a piece is worth no more cutting; both closures may borrow from the
 /// caller. On a worker (in a task, or in the future of `block_on`) `b` is offered to the other workers while `a`
 /// runs here, and run here if none took it. On any other thread `a` and then `b` run here, one after the
-/// other. For futures there is [`task::join`](crate::task::join).
+/// other. For futures there is [`task::join`](crate::task::join). In a `b` that another worker runs,
+/// [`task::try_id`](crate::task::try_id) is `None`.
 ///
 /// The worker is busy until both are done: other tasks wait for it, or run elsewhere.
 ///
@@ -89,7 +91,10 @@ where
         latch: Latch::new(),
         work: UnsafeCell::new(Work::Waiting(b)),
     };
-    let own = NonNull::from(&job.prefix);
+    // From the whole job, which its runner casts back to.
+    let own = NonNull::from(&job).cast::<Prefix>();
+    // A panic of the scheduler, not of `a` or `b`, would leave others a pointer into a frame that is gone.
+    let bomb = panic::Bomb("a frame of `join` was left before its job was done");
     // SAFETY: J1, J2. The one permit for this job, which stays in place until it has been run.
     seated.lanes.fork.push(unsafe { Runnable::from_raw(own) });
     seated.scheduler.notify_of_fork();
@@ -99,12 +104,14 @@ where
         // Nobody took it: no latch, no indirection, and `b` is inlined here.
         Some(permit) if permit.is_for(own) => {
             permit.into_raw();
+            bomb.defuse();
             // SAFETY: J2. The permit is ours again.
             let b = unsafe { job.take_closure() };
             both(a, panic::catch(b))
         }
         other => {
             help_until(seated, &job.latch, other);
+            bomb.defuse();
             // SAFETY: J3. The latch is set.
             both(a, unsafe { job.take_result() })
         }
@@ -145,7 +152,11 @@ fn help_until(seated: &Seated, latch: &Latch, mut found: Option<Runnable>) {
                 job.run();
                 idle_rounds = 0;
             }
-            Some(task) => seat.lanes.fair.push(task),
+            // Others could take it where it was, and one who looked while it was in our hands may have parked.
+            Some(task) => {
+                seat.lanes.fair.push(task);
+                seated.scheduler.notify();
+            }
             // What is left in the lane is older than the job, and not ours to wait for.
             None if latch.is_set() => return,
             None if idle_rounds < ROUNDS => {

@@ -37,13 +37,18 @@ pub(crate) fn scheduler_bug(what: &str) -> ! {
     std::process::abort()
 }
 
-/// Aborts if it is dropped in a panic: put one beside code of ours that must not unwind.
+/// Aborts if it is dropped: put one beside code of ours that must not unwind, and [`Bomb::defuse`] it after.
 pub(crate) struct Bomb(pub(crate) &'static str);
+
+impl Bomb {
+    /// The code has come to its end.
+    pub(crate) fn defuse(self) {
+        std::mem::forget(self);
+    }
+}
 
 impl Drop for Bomb {
     fn drop(&mut self) {
-        if std::thread::panicking() {
-            scheduler_bug(self.0);
-        }
+        scheduler_bug(self.0);
     }
 }

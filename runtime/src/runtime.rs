@@ -11,7 +11,7 @@ use crate::blocking::spawn_blocking_on;
 use crate::builder::Builder;
 use crate::handle::{EnterGuard, Handle};
 use crate::metrics::Metrics;
-use crate::shutdown::{ShutdownReport, shut_down};
+use crate::shutdown::{Patience, ShutdownReport, shut_down};
 use crate::spawn::spawn_on;
 use crate::task::JoinHandle;
 
@@ -111,28 +111,26 @@ impl Runtime {
     /// was spawned, and its thread is left to end on its own. Without background threads this thread does the
     /// tasks' work, and cannot return in the middle of a poll. On a worker of a runtime it does not wait at all.
     pub fn shutdown_timeout(mut self, limit: Duration) -> ShutdownReport {
-        self.is_shut_down = true;
-        shut_down(
-            self.handle.scheduler(),
-            std::mem::take(&mut self.threads),
-            Some(limit),
-        )
+        self.end(Patience::Limited(limit))
     }
 
-    /// Cancels every task and returns at once; the rest happens in the background.
-    pub fn shutdown_background(self) {
-        self.shutdown_timeout(Duration::ZERO);
+    /// Cancels every task and returns at once; the rest happens in the background. Without background threads this
+    /// thread does it before it returns.
+    pub fn shutdown_background(mut self) {
+        self.end(Patience::None);
+    }
+
+    fn end(&mut self, patience: Patience) -> ShutdownReport {
+        self.is_shut_down = true;
+        let threads = std::mem::take(&mut self.threads);
+        shut_down(self.handle.scheduler(), threads, patience)
     }
 }
 
 impl Drop for Runtime {
     fn drop(&mut self) {
         if !self.is_shut_down {
-            shut_down(
-                self.handle.scheduler(),
-                std::mem::take(&mut self.threads),
-                None,
-            );
+            self.end(Patience::Unlimited);
         }
     }
 }

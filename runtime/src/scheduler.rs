@@ -17,9 +17,8 @@ use crate::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use crate::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize};
 use crate::sync::{Arc, CachePadded, Mutex, lock};
 use crate::task::Schedule;
-use crate::task::raw::Header;
 use crate::task::refs::Runnable;
-use crate::task::registry::Registry;
+use crate::task::registry::{Key, Registry};
 use crate::task::slot::Origin;
 
 /// Seats that can be lent beyond the workers' own.
@@ -228,8 +227,13 @@ impl Schedule for Scheduler {
     fn reschedule(this: &Arc<Self>, task: Runnable) {
         let outside = context::with_seat(this, |seat| match seat {
             Some(seat) => {
-                // It yielded: that is not new work, and wakes nobody.
+                // A task that only yields is no new work, and wakes nobody. Beside others it is one more than this
+                // worker can run: what is first may take long.
+                let beside = !seat.peer.shelf.slot.is_empty() || seat.peer.shelf.has_visible_work();
                 seat.lanes.fair.push(task);
+                if beside {
+                    this.notify();
+                }
                 None
             }
             None => Some(task),
@@ -246,8 +250,8 @@ impl Schedule for Scheduler {
         }
     }
 
-    fn release(this: &Arc<Self>, task: &Header) {
-        this.registry.remove(task);
+    fn release(this: &Arc<Self>, registered: Option<Key>) {
+        this.registry.remove(registered);
     }
 }
 

@@ -66,27 +66,43 @@ pub struct StillRunning {
     pub location: &'static Location<'static>,
 }
 
-/// The whole protocol. `drain`: how long to wait before aborting; `None` for `drop`, which aborts at once and
-/// waits for as long as it takes.
+/// How much time a shutdown is given.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Patience {
+    /// To abort at once, and wait for as long as it takes: `drop`.
+    Unlimited,
+    /// To drain for so long, then abort and wait for a moment.
+    Limited(Duration),
+    /// To abort at once and not wait.
+    None,
+}
+
+/// The whole protocol.
 pub(crate) fn shut_down(
     scheduler: &Arc<Scheduler>,
     threads: Vec<JoinHandle<()>>,
-    drain: Option<Duration>,
+    patience: Patience,
 ) -> ShutdownReport {
     let before = scheduler.registry.snapshot();
     // Inside a task or a job of this runtime, on whatever thread, its own end cannot be waited for.
     let inside = on_this_stack(&before) > 0;
-    let may_wait = !inside && !context::is_worker();
+    let may_wait = patience != Patience::None && !inside && !context::is_worker();
+    // Nobody else would cancel the tasks.
     let inline = threads.is_empty() && !inside && !context::is_worker_of(scheduler);
-    if let Some(limit) = drain.filter(|_| may_wait) {
-        wait_for_empty(scheduler, Scope::All, inline, Some(limit));
-    }
+    let limit = match patience {
+        Patience::Limited(limit) => {
+            if may_wait {
+                wait_for_empty(scheduler, Scope::All, inline, Some(limit));
+            }
+            Some(GRACE)
+        }
+        Patience::Unlimited | Patience::None => None,
+    };
     let finished = before.iter().filter(|task| task.is_complete()).count();
     drop(before);
     let told_to_stop = close_and_abort(scheduler);
 
     let waits = may_wait || inline;
-    let limit = drain.map(|_| GRACE);
     if waits && wait_for_empty(scheduler, Scope::Tasks, inline, limit) {
         scheduler.stop();
         for thread in threads {

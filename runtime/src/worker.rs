@@ -78,7 +78,6 @@ impl Worker {
 
     /// What a background thread does, until the scheduler stops.
     pub(crate) fn run_background(scheduler: &Arc<Scheduler>) {
-        let _bomb = panic::Bomb("a worker panicked outside a task");
         let _entered = context::enter(scheduler);
         let worker = Worker::new(scheduler, &scheduler.parker(), Role::Background);
         let never = AtomicBool::new(false);
@@ -87,6 +86,12 @@ impl Worker {
 
     /// The loop. `poll_root` is called whenever `woken` is set, and must clear it. It must not unwind.
     pub(crate) fn run(&self, woken: &AtomicBool, poll_root: &mut dyn FnMut() -> Turn) {
+        let bomb = panic::Bomb("a worker panicked outside a task");
+        self.run_tasks(woken, poll_root);
+        bomb.defuse();
+    }
+
+    fn run_tasks(&self, woken: &AtomicBool, poll_root: &mut dyn FnMut() -> Turn) {
         let Some(mut seat) = self.wait_for_seat() else {
             return;
         };

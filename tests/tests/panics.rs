@@ -12,7 +12,7 @@ use std::time::Duration;
 use futures::channel::oneshot;
 use runtime::Runtime;
 use runtime::task::{JoinHandle, yield_now};
-use tests::{Drops, eventually, every_shape, until, watchdog};
+use tests::{Drops, eventually, every_shape, until, watchdog, with_workers};
 
 /// Panics without the message that would clutter the tests' output.
 fn quiet_panic() -> ! {
@@ -251,4 +251,24 @@ fn an_output_or_payload_whose_destructor_panics_is_contained() {
         }));
         still_works(&rt);
     }
+}
+
+#[test]
+fn an_error_can_be_written_while_it_is_being_written() {
+    use std::fmt::Write;
+
+    /// Looks at the error with each piece that it is given.
+    struct Nosy<'a>(&'a runtime::task::JoinError, usize);
+    impl Write for Nosy<'_> {
+        fn write_str(&mut self, _: &str) -> std::fmt::Result {
+            self.1 += format!("{0} {0:?}", self.0).len();
+            Ok(())
+        }
+    }
+    let _dog = watchdog(60, "an_error_can_be_written");
+    let rt = with_workers(1);
+    let error = rt.block_on(rt.spawn(async { quiet_panic() })).unwrap_err();
+    let mut nosy = Nosy(&error, 0);
+    write!(nosy, "{error} {error:?}").unwrap();
+    assert!(nosy.1 > 0);
 }

@@ -436,7 +436,9 @@ fn in_the_background_nobody_waits() {
     });
     let waiting = rt.spawn(never(&drops));
     begun.wait();
+    let start = Instant::now();
     rt.shutdown_background();
+    assert!(start.elapsed() < Duration::from_millis(80), "it waited");
     assert!(!stuck.is_finished());
     release.set();
     assert!(executor::block_on(stuck).is_ok());

@@ -5,7 +5,7 @@ use std::sync::atomic::{
     AtomicBool, AtomicUsize,
     Ordering::{Acquire, Release, SeqCst},
 };
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, OnceLock, mpsc};
 use std::task::{Context, Poll, Wake, Waker};
 use std::thread::{self, Thread};
 use std::time::{Duration, Instant};
@@ -297,4 +297,45 @@ fn a_future_moves_between_workers_and_runtimes_of_handles() {
         });
     }
     assert_eq!(first.block_on(task).unwrap(), 200);
+}
+
+/// How long a task, on one of two workers of which the other is parked, waits for its next poll after
+/// `wake`, when it has spawned one that computes in the same poll.
+fn polled_again_after(wake: fn(Waker)) -> Duration {
+    let rt = with_workers(2);
+    let (done, result) = mpsc::channel();
+    // Nobody is in `block_on`: both workers are background threads.
+    drop(rt.spawn(async move {
+        let mut busy = None;
+        // Long enough for the other worker to park.
+        runtime::time::sleep(Duration::from_millis(30)).await;
+        let mut since = None;
+        poll_fn(|cx| {
+            if since.is_some() {
+                return Poll::Ready(());
+            }
+            wake(cx.waker().clone());
+            busy = Some(runtime::spawn(async { thread::sleep(LONG) }));
+            since = Some(Instant::now());
+            Poll::Pending
+        })
+        .await;
+        done.send(since.unwrap().elapsed()).unwrap();
+        busy.unwrap().await.unwrap();
+    }));
+    result.recv().unwrap()
+}
+
+const LONG: Duration = Duration::from_secs(1);
+
+#[test]
+fn a_task_woken_in_its_own_poll_does_not_wait_behind_what_it_spawned() {
+    let _dog = watchdog(60, "a_task_woken_in_its_own_poll");
+    let by_another_thread = polled_again_after(|waker| {
+        thread::spawn(move || waker.wake()).join().unwrap();
+    });
+    let by_itself = polled_again_after(|waker| waker.wake());
+    for waited in [by_another_thread, by_itself] {
+        assert!(waited < LONG / 2, "{waited:?}");
+    }
 }

@@ -65,8 +65,8 @@ impl<T> JoinHandle<T> {
         Self { output }
     }
 
-    /// Cancels the task where it next runs; its future is dropped on a worker, never on this thread. If it is
-    /// complete, or completes first, nothing happens and its output stays. Started blocking jobs cannot be
+    /// Cancels the task where it next runs: its future is dropped there, on a worker (a blocking job that has not
+    /// begun, on a thread of that pool), never in this call. If it is complete, or completes first, nothing happens and its output stays. Started blocking jobs cannot be
     /// aborted: see [`spawn_blocking`](crate::spawn_blocking).
     pub fn abort(&self) {
         self.output.task().abort();
@@ -180,16 +180,17 @@ impl JoinError {
         self.id
     }
 
-    /// Calls `f` with the panic's message, where it is text (as that of `panic!` is).
-    fn with_message<R>(&self, f: impl FnOnce(Option<&str>) -> R) -> R {
+    /// The panic's message, where it is text (as that of `panic!` is). A copy: it is written out under no lock (I6).
+    fn message(&self) -> Option<String> {
         let Failure::Panicked(payload) = &self.failure else {
-            return f(None);
+            return None;
         };
         let payload = payload
             .lock()
             .unwrap_or_else(|poisoned| poisoned.into_inner());
-        let text = payload.downcast_ref::<String>().map(String::as_str);
-        f(text.or_else(|| payload.downcast_ref::<&'static str>().copied()))
+        let text = payload.downcast_ref::<&'static str>();
+        text.map(|text| (*text).to_owned())
+            .or_else(|| payload.downcast_ref::<String>().cloned())
     }
 }
 
@@ -198,10 +199,10 @@ impl fmt::Display for JoinError {
         if self.is_cancelled() {
             return write!(f, "task {} was cancelled", self.id);
         }
-        self.with_message(|message| match message {
+        match self.message() {
             Some(message) => write!(f, "task {} panicked with message {message:?}", self.id),
             None => write!(f, "task {} panicked", self.id),
-        })
+        }
     }
 }
 
@@ -210,10 +211,10 @@ impl fmt::Debug for JoinError {
         if self.is_cancelled() {
             return write!(f, "JoinError::Cancelled({:?})", self.id);
         }
-        self.with_message(|message| match message {
+        match self.message() {
             Some(message) => write!(f, "JoinError::Panic({:?}, {message:?}, ...)", self.id),
             None => write!(f, "JoinError::Panic({:?}, ...)", self.id),
-        })
+        }
     }
 }
 

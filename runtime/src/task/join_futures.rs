@@ -38,9 +38,11 @@ where
     B::Output: Send + 'static,
 {
     let b: JoinHandle<B::Output> = spawn(b);
-    let _abort = AbortOnDrop(b.abort_handle());
+    let mut abort = AbortOnDrop(Some(b.abort_handle()));
     let a = a.await;
-    match b.await {
+    let b = b.await;
+    abort.0 = None;
+    match b {
         Ok(b) => (a, b),
         Err(error) => match error.try_into_panic() {
             Ok(payload) => resume_unwind(payload),
@@ -51,10 +53,12 @@ where
 
 /// The second task owns its future, so nothing refers to the first one's frame when that is dropped early; but
 /// nobody would want its result.
-struct AbortOnDrop(AbortHandle);
+struct AbortOnDrop(Option<AbortHandle>);
 
 impl Drop for AbortOnDrop {
     fn drop(&mut self) {
-        self.0.abort();
+        if let Some(task) = &self.0 {
+            task.abort();
+        }
     }
 }

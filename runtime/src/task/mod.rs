@@ -14,7 +14,8 @@
 // A task is one heap block (`raw.rs`), reached through three kinds of owned pointers (`refs.rs`), governed by
 // one atomic word (`state.rs`). SAFETY comments cite these rules:
 //
-// T1 The run permit (`Runnable`) exists exactly while SCHEDULED is set and RUNNING is not, and once (I1). A
+// T1 The run permit (`Runnable`) exists exactly while SCHEDULED is set and neither RUNNING nor COMPLETE is, and
+//    once (I1). A
 //    wake, an abort or the birth creates it; `run` uses it up. A stack job's permit is made by `join`.
 // T2 The cell lives while any counted reference does: wakers, `TaskRef`s, the handle, and the scheduler's own
 //    reference, which is given up only after completion. A permit or a running poll needs no count of its own:
@@ -96,8 +97,8 @@ pub fn id() -> Id {
         .expect("`task::id` was called outside a task: use `task::try_id` where there may be none")
 }
 
-/// The [`Id`] of the task that runs on this thread, if one does. Also known in the destructors of the task's
-/// future and output.
+/// The [`Id`] of the task that runs on this thread, if one does. Also known in the destructor of the task's future,
+/// and of its output if nobody awaits it.
 pub fn try_id() -> Option<Id> {
     context::current_task()
 }
@@ -143,8 +144,8 @@ pub(crate) trait Schedule: Send + Sync + Sized + 'static {
     /// A counted task begins its first run.
     fn started(this: &Arc<Self>);
 
-    /// The task is complete: drop the scheduler's reference to it.
-    fn release(this: &Arc<Self>, task: &raw::Header);
+    /// The task that is registered so is complete: drop the scheduler's reference to it.
+    fn release(this: &Arc<Self>, registered: Option<registry::Key>);
 }
 
 #[cfg(all(test, loom))]

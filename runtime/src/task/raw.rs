@@ -230,7 +230,8 @@ where
                 Err(payload) => Err(Failure::panicked(payload)),
             }
         };
-        cell.finish(&scheduler, output);
+        // SAFETY: T2. RUNNING is ours, and the scheduler's reference has not been given up.
+        unsafe { Self::finish(ptr, &scheduler, output) };
     }
 
     /// Polls the future where it lies. `Err` is the payload of a panic.
@@ -248,23 +249,26 @@ where
         })
     }
 
-    /// Drops the future, leaves the output, tells the handle and leaves the registry.
-    fn finish(&self, scheduler: &Arc<S>, output: Result<F::Output, Failure>) {
+    /// Drops the future, leaves the output, tells the handle and leaves the registry. Not a method: the cell may be
+    /// freed before this returns, and no reference to it may be an argument then.
+    unsafe fn finish(ptr: NonNull<Header>, scheduler: &Arc<S>, output: Result<F::Output, Failure>) {
+        // SAFETY: T2, by contract; `cell` is not used again after `release`.
+        let cell = unsafe { ptr.cast::<Self>().as_ref() };
         // A destructor that panics is the task's panic, and takes the place of its output.
-        let output = match self.replace_stage(Stage::Consumed) {
+        let output = match cell.replace_stage(Stage::Consumed) {
             Ok(()) => output,
             Err(payload) => {
                 panic::contained(|| drop(output));
                 Err(Failure::panicked(payload))
             }
         };
-        panic::discard(self.replace_stage(Stage::Finished(output)));
-        let completion = self.header.state.complete();
+        panic::discard(cell.replace_stage(Stage::Finished(output)));
+        let completion = cell.header.state.complete();
         if completion.drop_output {
-            panic::discard(self.replace_stage(Stage::Consumed));
+            panic::discard(cell.replace_stage(Stage::Consumed));
         }
         if completion.take_join_waker {
-            let waker = self.header.join_waker.with(|stored| {
+            let waker = cell.header.join_waker.with(|stored| {
                 // SAFETY: T4. JOIN_WAKER beside COMPLETE: it moves out here and nobody uses it again.
                 unsafe { stored.cast::<Waker>().read() }
             });
@@ -272,7 +276,7 @@ where
         }
         // The cell lives until here by the scheduler's reference, which `release` gives up (a task that the
         // registry refused is kept by whoever tried to register it).
-        S::release(scheduler, &self.header);
+        S::release(scheduler, cell.header.registry_key());
     }
 
     /// Puts `next` in the slot; what was there is dropped, and its panic returned.

@@ -1,6 +1,6 @@
 //! The owned pointers to a task: the run permit, a counted reference, a waker.
 //!
-//! - [`Runnable`]: the run permit. Exists exactly while SCHEDULED is set (I1). Not counted. The only pointer
+//! - [`Runnable`]: the run permit. Exists exactly while the task is to be run (T1). Not counted. The only pointer
 //!   that may also stand for a stack job of `join`.
 //! - [`TaskRef`]: one counted reference.
 //! - [`OutputRef`]: the handle's counted reference, with the right to the output (T4).
@@ -20,6 +20,7 @@ use std::task::{Context, Poll, RawWaker, RawWakerVTable, Waker};
 use super::Id;
 use super::join::{Failure, JoinError};
 use super::raw::{Header, Kind, Prefix, UNREGISTERED};
+use super::registry::Key;
 use super::state::{Detach, Wake};
 use crate::panic;
 use crate::sync::atomic::Ordering::Relaxed;
@@ -297,18 +298,20 @@ impl Header {
         self.state.is_complete()
     }
 
-    /// Shard and key in the registry; `None` if it is in none.
-    pub(crate) fn registry_key(&self) -> Option<(usize, usize)> {
+    /// Where it stands in the registry; `None` if it is in none.
+    pub(crate) fn registry_key(&self) -> Option<Key> {
         // Relaxed: written once, by the spawner before the task could run.
         let key = self.key.load(Relaxed);
-        (key != UNREGISTERED).then_some((self.prefix.shard as usize, key as usize))
+        (key != UNREGISTERED).then_some(Key {
+            shard: self.prefix.shard as usize,
+            index: key as usize,
+        })
     }
 
     pub(crate) fn set_registry_key(&self, key: usize) {
-        self.key.store(
-            u32::try_from(key).expect("2^32 tasks in one shard"),
-            Relaxed,
-        );
+        let key = u32::try_from(key).ok().filter(|key| *key != UNREGISTERED);
+        self.key
+            .store(key.expect("2^32 tasks in one shard"), Relaxed);
     }
 
     pub(crate) fn shard(&self) -> usize {
@@ -316,7 +319,8 @@ impl Header {
     }
 }
 
-const WAKER_VTABLE: RawWakerVTable =
+// Static, since `will_wake` compares its address.
+static WAKER_VTABLE: RawWakerVTable =
     RawWakerVTable::new(clone_waker, wake_by_val, wake_by_ref, drop_waker);
 
 /// The waker that a poll lends to its future: no reference is counted, since the permit outlasts the poll.

@@ -13,7 +13,6 @@
 
 use std::task::Waker;
 
-use super::raw::Header;
 use super::refs::TaskRef;
 use crate::sync::atomic::AtomicU8;
 use crate::sync::atomic::Ordering::Relaxed;
@@ -40,6 +39,13 @@ pub(crate) enum Scope {
     Tasks = 1,
     /// Blocking jobs too.
     All = 2,
+}
+
+/// Where a task stands: the shard and the place in it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Key {
+    pub(crate) shard: usize,
+    pub(crate) index: usize,
 }
 
 #[derive(Default)]
@@ -103,15 +109,15 @@ impl Registry {
     }
 
     /// Gives up the scheduler's reference to a task that is complete. A task that was refused is in no shard.
-    pub(crate) fn remove(&self, task: &Header) {
-        let Some((index, key)) = task.registry_key() else {
+    pub(crate) fn remove(&self, registered: Option<Key>) {
+        let Some(Key { shard, index: key }) = registered else {
             return;
         };
-        let shard = &self.shards[index];
+        let is_local = crate::context::home_shard() == Some(shard);
+        let shard = &self.shards[shard];
         // Relaxed: a watcher sets the flag before it counts, under the locks. If it counted in this shard before
         // we changed it, the lock made the flag visible to us when we look again below; if after, it counted
         // this task as gone.
-        let is_local = crate::context::home_shard() == Some(index);
         let empty = if is_local || self.watched.load(Relaxed) != 0 {
             shard.take_out(key)
         } else {

@@ -230,7 +230,8 @@ impl State {
     pub(crate) fn ref_inc(&self) {
         let previous = self.0.fetch_add(REF, Relaxed);
         if previous > isize::MAX as usize {
-            // 2^56 wakers leaked: as `Arc` does, stop before the count wraps into a use after free.
+            // 2^56 wakers leaked (2^24 where a word has 32 bits): as `Arc` does, stop before the count wraps into a
+            // use after free.
             std::process::abort();
         }
     }

@@ -70,7 +70,7 @@ fn a_key_is_never_two_tasks_at_once() {
         keys.dedup();
         assert_eq!(keys.len(), tasks.len());
         assert!(
-            keys.iter().all(|(_, key)| *key <= tasks.len() + 1),
+            keys.iter().all(|key| key.index <= tasks.len() + 1),
             "reused"
         );
     }

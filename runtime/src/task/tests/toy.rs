@@ -12,9 +12,9 @@ use std::task::{Context, Poll, Wake};
 
 use crate::park::Parker;
 use crate::sync::{Arc, Mutex, lock};
-use crate::task::raw::{Header, NewTask, new_task};
+use crate::task::raw::{NewTask, new_task};
 use crate::task::refs::Runnable;
-use crate::task::registry::Registry;
+use crate::task::registry::{Key, Registry};
 use crate::task::{Extra, Id, JoinHandle, Meta, Schedule};
 
 /// One queue and no threads: whoever calls `run_one` or `run_until` is the worker.
@@ -180,9 +180,9 @@ impl Schedule for ToyScheduler {
         this.started.fetch_add(1, SeqCst);
     }
 
-    fn release(this: &Arc<Self>, task: &Header) {
+    fn release(this: &Arc<Self>, registered: Option<Key>) {
         this.released.fetch_add(1, SeqCst);
-        this.registry.remove(task);
+        this.registry.remove(registered);
         this.registry.flush();
     }
 }
