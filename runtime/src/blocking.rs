@@ -22,7 +22,7 @@ use std::time::Duration;
 use crate::builder::Config;
 use crate::context;
 use crate::scheduler::Scheduler;
-use crate::spawn::{NO_RUNTIME, Place, create, run_here};
+use crate::spawn::{NO_RUNTIME, create, run_here};
 use crate::sync::Arc;
 use crate::task::JoinHandle;
 use crate::task::refs::Runnable;
@@ -64,25 +64,19 @@ where
     F: FnOnce() -> T + Send + 'static,
     T: Send + 'static,
 {
-    let task = create(
-        scheduler,
-        None,
-        Job(Some(job)),
-        (),
-        location,
-        Place::Blocking,
-    );
+    let task = create(scheduler, None, Job(Some(job)), (), location, false);
     let handle = JoinHandle::of(task.output);
-    match scheduler.registry.insert(task.registered) {
-        Ok(()) => {
-            for refused in scheduler.blocking.submit(scheduler, task.runnable) {
-                refused.cancel();
-            }
+    let registry = &scheduler.registry;
+    let shard = registry.blocking_shard();
+    if task.runnable.register(|job| registry.insert(job, shard)) {
+        registry.census.job_birth();
+        for refused in scheduler.blocking.submit(scheduler, task.runnable) {
+            refused.cancel();
         }
-        Err(reference) => {
-            task.runnable.cancel();
-            drop(reference);
-        }
+    } else {
+        // In the registry of none, it ends as a task does.
+        let _ = registry.census.birth_outside();
+        task.runnable.cancel();
     }
     handle
 }
@@ -184,7 +178,7 @@ impl BlockingPool {
         loop {
             if let Some(job) = pool.jobs.pop_front() {
                 drop(pool);
-                run_here(job);
+                run_here(job, true);
                 pool = self.lock();
                 continue;
             }
@@ -234,7 +228,7 @@ impl BlockingPool {
 mod tests {
     use super::*;
     use crate::builder::Builder;
-    use crate::task::tests::toy::{Birth, ToyScheduler};
+    use crate::task::tests::toy::ToyScheduler;
 
     /// Two submitters that hope for a thread each, and the system refuses both: the second refusal must not leave the
     /// first one's job to nobody.
@@ -243,11 +237,8 @@ mod tests {
         let toys = ToyScheduler::new();
         let pool = BlockingPool::new(&Builder::new().config);
         for _ in 0..2 {
-            let task = toys.unregistered(async {}, (), Birth::default());
-            drop(JoinHandle::of(task.output));
-            assert!(toys.registry.insert(task.registered).is_ok());
             let mut accounts = pool.lock();
-            accounts.jobs.push_back(task.runnable);
+            accounts.jobs.push_back(toys.detached());
             accounts.threads += 1;
             accounts.starting += 1;
         }

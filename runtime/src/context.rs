@@ -1,7 +1,6 @@
 //! What this thread is doing: which runtime it belongs to, which seat it holds, which task it polls.
 
 use std::cell::{Cell, RefCell};
-use std::num::NonZeroU64;
 use std::rc::Rc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -22,11 +21,37 @@ thread_local! {
         Context { scheduler: RefCell::new(None), seat: RefCell::new(None) }
     };
     // Cells of their own, without a destructor, since these are read and written for every poll.
-    static TASK: Cell<Option<NonZeroU64>> = const { Cell::new(None) };
+    static TASK: Cell<Option<OnStack>> = const { Cell::new(None) };
     // The tasks beneath the current one on this stack.
-    static BENEATH: RefCell<Vec<NonZeroU64>> = const { RefCell::new(Vec::new()) };
+    static BENEATH: RefCell<Vec<OnStack>> = const { RefCell::new(Vec::new()) };
     static NUMBER: Cell<usize> = const { Cell::new(0) };
     static HOME: Cell<usize> = const { Cell::new(usize::MAX) };
+}
+
+/// A task or blocking job that is being run on this thread.
+#[derive(Clone, Copy)]
+pub(crate) struct OnStack {
+    id: Id,
+    /// The scheduler's address, one more for a blocking job: two words are all that a poll exchanges.
+    whose: usize,
+}
+
+impl OnStack {
+    /// `scheduler`: its address, as [`Header::scheduler_address`](crate::task::header::Header::scheduler_address).
+    pub(crate) fn new(id: Id, scheduler: usize, is_job: bool) -> Self {
+        Self {
+            id,
+            whose: scheduler | usize::from(is_job),
+        }
+    }
+
+    pub(crate) fn is_of(&self, scheduler: usize) -> bool {
+        self.whose & !1 == scheduler
+    }
+
+    pub(crate) fn is_job(&self) -> bool {
+        self.whose & 1 == 1
+    }
 }
 
 /// Calls `f` with the runtime entered on this thread, and its seat if this thread is a worker of it. No user
@@ -133,38 +158,50 @@ impl Drop for Entered {
 
 /// The task that this thread polls, or whose future or output it drops.
 pub(crate) fn current_task() -> Option<Id> {
-    TASK.get().map(Id::from_raw)
+    TASK.get().map(|task| task.id)
 }
 
 /// Says which task runs, or that none does, until the guard is dropped.
-pub(crate) fn set_current_task(id: Option<Id>) -> CurrentTask {
-    let outer = TASK.replace(id.map(Id::get));
+#[inline]
+pub(crate) fn set_current_task(task: Option<OnStack>) -> CurrentTask {
+    let outer = TASK.replace(task);
     if let Some(outer) = outer {
-        // Rare: a task within a task, or a `block_on` within a blocking job.
-        let _ = BENEATH.try_with(|beneath| beneath.borrow_mut().push(outer));
+        push_beneath(outer);
     }
     CurrentTask { outer }
 }
 
+/// Rare: a task within a task, or a `block_on` within a blocking job.
+#[cold]
+fn push_beneath(task: OnStack) {
+    let _ = BENEATH.try_with(|beneath| beneath.borrow_mut().push(task));
+}
+
+#[cold]
+fn pop_beneath() {
+    let _ = BENEATH.try_with(|beneath| beneath.borrow_mut().pop());
+}
+
 /// Restores the task that ran before.
 pub(crate) struct CurrentTask {
-    outer: Option<NonZeroU64>,
+    outer: Option<OnStack>,
 }
 
 impl Drop for CurrentTask {
+    #[inline]
     fn drop(&mut self) {
         TASK.set(self.outer);
         if self.outer.is_some() {
-            let _ = BENEATH.try_with(|beneath| beneath.borrow_mut().pop());
+            pop_beneath();
         }
     }
 }
 
-/// Every task and blocking job that lies on this thread's stack, the current one last.
-pub(crate) fn tasks_on_this_stack() -> Vec<Id> {
-    let beneath = BENEATH.try_with(|beneath| beneath.borrow().clone());
-    let ids = beneath.unwrap_or_default().into_iter().chain(TASK.get());
-    ids.map(Id::from_raw).collect()
+/// How many such tasks and blocking jobs lie on this thread's stack, the current one among them.
+pub(crate) fn count_on_this_stack(which: impl Fn(&OnStack) -> bool) -> usize {
+    let beneath =
+        BENEATH.try_with(|beneath| beneath.borrow().iter().filter(|task| which(task)).count());
+    beneath.unwrap_or(0) + usize::from(TASK.get().as_ref().is_some_and(which))
 }
 
 /// The shard of the registry that is this thread's own, by the number of its seat (one that was lent has none of its

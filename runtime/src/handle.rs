@@ -145,7 +145,7 @@ impl Handle {
         F: Future + Send + 'static,
         F::Output: Send + 'static,
     {
-        if self.scheduler.registry.is_closed() {
+        if self.scheduler.registry.census.is_closed() {
             return Err(TrySpawnError {
                 future,
                 full: false,

@@ -32,7 +32,8 @@ use crate::seat::Seated;
 use crate::sync::UnsafeCell;
 use crate::sync::atomic::AtomicU8;
 use crate::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed};
-use crate::task::raw::{Kind, Prefix, Vtable};
+use crate::task::header::Prefix;
+use crate::task::raw::{Kind, Vtable};
 use crate::task::refs::Runnable;
 use crate::worker::steal;
 

@@ -5,7 +5,7 @@ use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::Relaxed;
 
 use crate::scheduler::Scheduler;
-use crate::task::registry::Scope;
+use crate::task::census::Scope;
 
 /// A counter with one writer at a time, whoever has the seat: no read-modify-write, and readable by all.
 #[derive(Debug, Default)]
@@ -118,7 +118,7 @@ impl Metrics {
         Self {
             workers: workers.collect(),
             backlog_len: scheduler.backlog.len(),
-            live_tasks: scheduler.registry.live(Scope::Tasks),
+            live_tasks: scheduler.live(Scope::Tasks),
             blocking_threads,
             blocking_queue_len,
         }

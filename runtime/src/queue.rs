@@ -89,7 +89,7 @@ impl Lanes {
         if origin == Origin::Spawned {
             self.spawned.set(self.spawned.get() + 1);
         }
-        match shelf.slot.swap(task, origin) {
+        match shelf.slot.put(task, origin) {
             None => false,
             Some((displaced, origin)) => {
                 self.push_to_lane(displaced, origin, now);
@@ -106,6 +106,11 @@ impl Lanes {
             }
             Origin::Woken => self.fair.push(task),
         }
+    }
+
+    /// Whether both lanes are. For the owner.
+    pub(crate) fn are_empty(&self) -> bool {
+        self.fork.is_empty() && self.fair.is_empty()
     }
 
     /// Empties the slot into its lane.

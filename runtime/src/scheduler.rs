@@ -2,6 +2,7 @@
 
 use std::io;
 use std::sync::OnceLock;
+use std::task::Waker;
 
 use reactor::{Driver, Reactor};
 
@@ -17,8 +18,10 @@ use crate::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use crate::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize};
 use crate::sync::{Arc, CachePadded, Mutex, lock};
 use crate::task::Schedule;
-use crate::task::refs::Runnable;
+use crate::task::census::{Scope, Tally};
+use crate::task::refs::{Runnable, TaskRef};
 use crate::task::registry::{Key, Registry};
+use crate::task::running::Seen;
 use crate::task::slot::Origin;
 
 /// Seats that can be lent beyond the workers' own.
@@ -129,6 +132,37 @@ impl Scheduler {
         })
     }
 
+    /// How many tasks are alive.
+    pub(crate) fn live(&self, scope: Scope) -> usize {
+        self.registry.census.live(scope, || self.tallies())
+    }
+
+    /// How many tasks and blocking jobs have ended so far.
+    pub(crate) fn ended(&self) -> usize {
+        let ended = self.registry.census.ended(Scope::All, || self.tallies());
+        usize::try_from(ended).unwrap_or(usize::MAX)
+    }
+
+    /// Calls `waker` once when no task of `scope` is alive; false if none is now, and it will not be called.
+    #[must_use]
+    pub(crate) fn watch_empty(&self, scope: Scope, waker: Waker) -> bool {
+        self.registry.census.watch(scope, waker, || self.tallies())
+    }
+
+    /// The tasks that workers are polling.
+    pub(crate) fn running(&self) -> impl Iterator<Item = Seen> {
+        self.peers().filter_map(|peer| peer.running.get())
+    }
+
+    /// If a shutdown waits for the last task to end: tells it.
+    pub(crate) fn check_census(&self) {
+        self.registry.census.check(|| self.tallies());
+    }
+
+    fn tallies(&self) -> impl Iterator<Item = &Tally> {
+        self.peers().map(|peer| &peer.tally)
+    }
+
     /// Whether there is work that any worker may take: what is looked at before anybody falls asleep.
     pub(crate) fn has_visible_work(&self) -> bool {
         !self.backlog.is_empty() || self.peers().any(|peer| peer.shelf.has_visible_work())
@@ -228,10 +262,11 @@ impl Schedule for Scheduler {
         let outside = context::with_seat(this, |seat| match seat {
             Some(seat) => {
                 // A task that only yields is no new work, and wakes nobody. Beside others it is one more than this
-                // worker can run: what is first may take long.
-                let beside = !seat.peer.shelf.slot.is_empty() || seat.peer.shelf.has_visible_work();
+                // worker can run: what is first may take long. No fence: in a saturated pool that would be paid for every yield,
+                // and a wake missed by a hair is made up for when it comes by here again.
+                let beside = !seat.peer.shelf.slot.is_empty() || !seat.lanes.are_empty();
                 seat.lanes.fair.push(task);
-                if beside {
+                if beside && this.sleep.wants_wake() {
                     this.notify();
                 }
                 None
@@ -250,8 +285,33 @@ impl Schedule for Scheduler {
         }
     }
 
+    fn is_closing(this: &Arc<Self>) -> bool {
+        this.registry.census.is_closed()
+    }
+
+    fn register(this: &Arc<Self>, task: TaskRef) -> Result<(), TaskRef> {
+        let seat = context::with_seat(this, |seat| seat.map(|seat| seat.index()));
+        this.registry.insert(task, this.registry.shard_for(seat))
+    }
+
     fn release(this: &Arc<Self>, registered: Option<Key>) {
-        this.registry.remove(registered);
+        let census = &this.registry.census;
+        if let Some(key) = registered {
+            this.registry.remove(key);
+            if key.shard == this.registry.blocking_shard() as usize {
+                return census.job_end(|| this.tallies());
+            }
+        }
+        let counted = context::with_seat(this, |seat| match seat {
+            Some(seat) => {
+                seat.peer.tally.count_end();
+                true
+            }
+            None => false,
+        });
+        if !counted {
+            census.end_outside(|| this.tallies());
+        }
     }
 }
 

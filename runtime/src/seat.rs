@@ -28,6 +28,8 @@ use crate::scheduler::Scheduler;
 use crate::sync::atomic::AtomicUsize;
 use crate::sync::atomic::Ordering::Relaxed;
 use crate::sync::{Arc, CachePadded, Mutex, lock};
+use crate::task::census::Tally;
+use crate::task::running::Running;
 
 /// The owner's half of a seat. One thread at a time has it.
 pub(crate) struct Seat {
@@ -60,6 +62,9 @@ pub(crate) struct Peer {
     pub(crate) index: usize,
     pub(crate) shelf: Shelf,
     pub(crate) counts: SeatCounts,
+    /// Births and ends of tasks on this seat.
+    pub(crate) tally: Tally,
+    pub(crate) running: Running,
 }
 
 /// A seat in use, with its scheduler: what a thread has while it is a worker.
@@ -83,6 +88,8 @@ impl Seat {
             index,
             shelf,
             counts: SeatCounts::default(),
+            tally: Tally::default(),
+            running: Running::new(),
         };
         Self {
             peer: Arc::new(CachePadded(peer)),

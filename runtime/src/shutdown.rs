@@ -2,17 +2,19 @@
 //!
 //! 1. *Drain* (`shutdown_timeout` only): everything goes on as before, spawns included, since a task that is
 //!    asked to finish may need help; until no task is left or the time is up.
-//! 2. *Close* the registry and the blocking pool. A spawn after this is refused, its future dropped by the
-//!    spawner and its handle says cancelled. A spawn that raced is in the registry, since insertion and closing
-//!    take the same lock, and is found by step 3.
-//! 3. *Abort* every task in the registry, and cancel blocking jobs that had not begun. An abort queues the task
-//!    like a wake, so its future is dropped by a worker in its loop, under no lock; what that destructor wakes,
-//!    sends or locks meets a scheduler at work, and what it spawns is refused. A wake from a foreign thread that
-//!    is between taking the permit and queueing the task keeps it alive and registered: it is waited for.
-//! 4. *Wait* until the registry is empty. Whoever removes the last task wakes the waiter: both sides look under
-//!    the shards' locks.
+//! 2. *Close* the census and the blocking pool. A spawn after this is refused, its future dropped by the spawner
+//!    and its handle says cancelled. A spawn that raced is counted (C3 of `task/census.rs`): step 4 waits for it.
+//! 3. *Cancel* every task, wherever it is. One that is in a queue is cancelled by the worker that takes it out,
+//!    instead of polled. One that is being polled, and would wait then, finds that the registry refuses it, and is
+//!    cancelled on the spot. One that waits is in the registry: it is aborted, which queues it like a wake, as are
+//!    the registered ones that run; so is a blocking job that had not begun. Between waiting and running nothing is
+//!    lost: `Registry::insert` looks for the closing under the lock that `snapshot` takes. So each future is dropped
+//!    by a worker in its loop, under no lock; what that destructor wakes, sends or locks meets a scheduler at work,
+//!    and what it spawns is refused. A wake from a foreign thread that is between taking the permit and queueing the
+//!    task keeps it alive and counted: it is waited for.
+//! 4. *Wait* until the census is at zero. Whoever counts the last end wakes the waiter (C4).
 //! 5. *Stop*: set the flag, wake every parked and displaced thread; each leaves its loop when it finds nothing
-//!    to run. Queues are empty now, since a queued task would be registered.
+//!    to run. Queues are empty now, since a queued task would be counted.
 //! 6. *Join* the threads, then shut the reactor down: whoever still waits for a socket of this runtime from
 //!    elsewhere is woken and told.
 //!
@@ -32,8 +34,7 @@ use crate::context;
 use crate::scheduler::Scheduler;
 use crate::sync::Arc;
 use crate::task::Id;
-use crate::task::refs::TaskRef;
-use crate::task::registry::Scope;
+use crate::task::census::Scope;
 
 /// After the time is up, how long aborted tasks get to be dropped before they are reported.
 const GRACE: Duration = Duration::from_millis(100);
@@ -42,13 +43,13 @@ const GRACE: Duration = Duration::from_millis(100);
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct ShutdownReport {
-    /// Tasks and blocking jobs, of those alive at the call, that finished in time.
+    /// Tasks and blocking jobs that finished in the time that was given, those that were spawned meanwhile among them.
     pub finished: usize,
     /// Tasks that were aborted when the time was up, and blocking jobs that had not begun. Inside a task of the
     /// runtime itself, where nothing is waited for, all that are left.
     pub aborted: usize,
     /// What could not be stopped: a poll that does not return, a blocking job that goes on. The threads they are
-    /// on end when they do.
+    /// on end when they do. What is queued behind them and was never polled is not listed.
     pub still_running: Vec<StillRunning>,
 }
 
@@ -83,9 +84,9 @@ pub(crate) fn shut_down(
     threads: Vec<JoinHandle<()>>,
     patience: Patience,
 ) -> ShutdownReport {
-    let before = scheduler.registry.snapshot();
+    let ended_before = scheduler.ended();
     // Inside a task or a job of this runtime, on whatever thread, its own end cannot be waited for.
-    let inside = on_this_stack(&before) > 0;
+    let inside = on_this_stack(scheduler, Scope::All) > 0;
     let may_wait = patience != Patience::None && !inside && !context::is_worker();
     // Nobody else would cancel the tasks.
     let inline = threads.is_empty() && !inside && !context::is_worker_of(scheduler);
@@ -98,8 +99,7 @@ pub(crate) fn shut_down(
         }
         Patience::Unlimited | Patience::None => None,
     };
-    let finished = before.iter().filter(|task| task.is_complete()).count();
-    drop(before);
+    let finished = scheduler.ended() - ended_before;
     let told_to_stop = close_and_abort(scheduler);
 
     let waits = may_wait || inline;
@@ -114,14 +114,14 @@ pub(crate) fn shut_down(
     } else {
         finish_when_empty(scheduler);
     }
-    let still_running = if waits {
-        still_running(scheduler)
+    let (still_running, left) = if waits {
+        (still_running(scheduler), scheduler.live(Scope::All))
     } else {
-        Vec::new()
+        (Vec::new(), 0)
     };
     ShutdownReport {
         finished,
-        aborted: told_to_stop.saturating_sub(still_running.len()),
+        aborted: told_to_stop.saturating_sub(left),
         still_running,
     }
 }
@@ -130,15 +130,12 @@ pub(crate) fn shut_down(
 /// only one that can cancel what was aborted, as when the runtime was dropped by a task that it ran.
 pub(crate) fn after_caller(scheduler: &Arc<Scheduler>) {
     let alone = !scheduler.background_threads && !context::is_worker();
-    if !alone || !scheduler.registry.is_closed() {
+    if !alone || !scheduler.registry.census.is_closed() {
         return;
     }
     // Those that this very stack is in the midst of end after us; whoever runs the outermost comes by here too.
-    let mut tasks = scheduler.registry.snapshot();
-    tasks.retain(|task| task.shard() != scheduler.registry.blocking_shard() as usize);
-    let beneath = on_this_stack(&tasks);
-    drop(tasks);
-    let ours_are_left = || scheduler.registry.live(Scope::Tasks) > beneath;
+    let beneath = on_this_stack(scheduler, Scope::Tasks);
+    let ours_are_left = || scheduler.live(Scope::Tasks) > beneath;
     if ours_are_left() {
         let empty = poll_fn(|cx| {
             if !ours_are_left() {
@@ -152,26 +149,27 @@ pub(crate) fn after_caller(scheduler: &Arc<Scheduler>) {
     }
 }
 
-/// How many of `tasks` are being run on this thread, one inside the other.
-fn on_this_stack(tasks: &[TaskRef]) -> usize {
-    let running = context::tasks_on_this_stack();
-    tasks
-        .iter()
-        .filter(|task| running.contains(&task.id()))
-        .count()
+/// How many tasks of the runtime are being run on this thread, one inside the other.
+fn on_this_stack(scheduler: &Arc<Scheduler>, scope: Scope) -> usize {
+    let address = Arc::as_ptr(scheduler).addr();
+    context::count_on_this_stack(|task| {
+        task.is_of(address) && (scope == Scope::All || !task.is_job())
+    })
 }
 
 /// Steps 2 and 3; how many tasks were told to stop.
 fn close_and_abort(scheduler: &Arc<Scheduler>) -> usize {
-    scheduler.registry.close();
-    let tasks = scheduler.registry.snapshot();
-    for task in &tasks {
+    scheduler.registry.census.close();
+    let live = scheduler.live(Scope::All);
+    for task in scheduler.registry.snapshot() {
         task.abort();
     }
     for job in scheduler.blocking.close() {
         job.run();
     }
-    tasks.len()
+    // Those that nobody runs now are told when they are.
+    scheduler.notify();
+    live
 }
 
 /// Step 4; false if `limit` passed first.
@@ -183,7 +181,7 @@ fn wait_for_empty(
 ) -> bool {
     if inline {
         let empty = poll_fn(
-            |cx| match scheduler.registry.watch_empty(scope, cx.waker().clone()) {
+            |cx| match scheduler.watch_empty(scope, cx.waker().clone()) {
                 true => Poll::Pending,
                 false => Poll::Ready(()),
             },
@@ -200,10 +198,7 @@ fn wait_for_empty(
     }
     let (sender, receiver) = sync_channel(1);
     let deadline = limit.and_then(|limit| Instant::now().checked_add(limit));
-    if !scheduler
-        .registry
-        .watch_empty(scope, Waker::from(Arc::new(Signal(sender))))
-    {
+    if !scheduler.watch_empty(scope, Waker::from(Arc::new(Signal(sender)))) {
         return true;
     }
     match deadline {
@@ -217,25 +212,33 @@ fn wait_for_empty(
 /// Steps 5 and 6 by whoever removes the last task, now or later.
 fn finish_when_empty(scheduler: &Arc<Scheduler>) {
     let finisher = Arc::new(Finisher(Arc::clone(scheduler)));
-    if !scheduler
-        .registry
-        .watch_empty(Scope::Tasks, Waker::from(Arc::clone(&finisher)))
-    {
+    if !scheduler.watch_empty(Scope::Tasks, Waker::from(Arc::clone(&finisher))) {
         finisher.wake();
     }
 }
 
+/// What a worker or a thread of the blocking pool is in the midst of. What is queued behind that is only counted.
 fn still_running(scheduler: &Scheduler) -> Vec<StillRunning> {
     let tasks = scheduler.registry.snapshot();
-    let alive = tasks.iter().filter(|task| !task.is_complete());
-    alive
-        .map(|task| StillRunning {
-            id: task.id(),
-            name: task.name().map(str::to_owned),
-            parent: task.parent(),
-            location: task.location(),
-        })
-        .collect()
+    let registered = tasks.iter().map(|task| StillRunning {
+        id: task.id(),
+        name: task.name().map(str::to_owned),
+        parent: task.parent(),
+        location: task.location(),
+    });
+    let mut found: Vec<_> = registered.collect();
+    // In its first poll a task is not registered yet.
+    for seen in scheduler.running() {
+        if found.iter().all(|known| known.id != seen.id) {
+            found.push(StillRunning {
+                id: seen.id,
+                name: None,
+                parent: seen.parent,
+                location: seen.location,
+            });
+        }
+    }
+    found
 }
 
 /// Tells the thread that waits in `wait_for_empty`.

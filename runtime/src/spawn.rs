@@ -1,17 +1,17 @@
-//! (1) From a future to a scheduled task: create the cell, register it, schedule it.
+//! (1) From a future to a scheduled task: create the cell, count it, schedule it.
 
 use std::cell::Cell;
 use std::future::Future;
 use std::num::NonZeroU64;
 use std::panic::Location;
 
-use crate::context;
+use crate::context::{self, OnStack};
 use crate::scheduler::Scheduler;
 use crate::seat::Seat;
 use crate::shutdown;
 use crate::sync::Arc;
 use crate::task::raw::{NewTask, new_task};
-use crate::task::refs::{Runnable, TaskRef};
+use crate::task::refs::Runnable;
 use crate::task::slot::Origin;
 use crate::task::{Extra, Id, JoinHandle, Meta};
 
@@ -125,19 +125,11 @@ where
     F: Future + Send + 'static,
     F::Output: Send + 'static,
 {
-    let bounded = scheduler.backlog.admission().is_some();
-    let place = if bounded {
-        Place::Counted
-    } else {
-        Place::Plain
-    };
-    register(
-        scheduler,
-        create(scheduler, None, future, (), location, place),
-        |runnable| {
-            scheduler.submit(runnable);
-        },
-    )
+    let counted = scheduler.backlog.admission().is_some();
+    let task = create(scheduler, None, future, (), location, counted);
+    launch(scheduler, None, task, false, |runnable| {
+        scheduler.submit(runnable);
+    })
     .settle()
 }
 
@@ -156,10 +148,11 @@ where
             let Some(_depth) = Depth::deeper() else {
                 return spawn_on(scheduler, future, (), location);
             };
-            let task = create(scheduler, None, future, (), location, Place::Plain);
-            register(scheduler, task, |runnable| {
+            let task = create(scheduler, None, future, (), location, false);
+            // Registered at once: no worker says that it is running this.
+            launch(scheduler, None, task, true, |runnable| {
                 let _entered = context::enter(scheduler);
-                run_here(runnable);
+                run_here(runnable, false);
                 // It may have dropped its own runtime, which then relied on us if it has no threads.
                 shutdown::after_caller(scheduler);
             })
@@ -202,72 +195,75 @@ where
     F::Output: Send + 'static,
     X: Extra,
 {
+    // One with a name is registered at once: only there a report finds the name.
+    let named = extra.name().is_some();
     let Some(seat) = seat else {
         let admission = scheduler.backlog.admission();
         if let Some(admission) = admission {
             // Never refused, but counted; given back by the first run, or by the cancellation.
             admission.acquire_anyway();
         }
-        let place = if admission.is_some() {
-            Place::Counted
-        } else {
-            Place::Plain
-        };
-        let task = create(scheduler, None, future, extra, location, place);
-        return register(scheduler, task, |runnable| scheduler.submit(runnable));
+        let counted = admission.is_some();
+        let task = create(scheduler, None, future, extra, location, counted);
+        return launch(scheduler, None, task, named, |runnable| {
+            scheduler.submit(runnable);
+        });
     };
-    let task = create(scheduler, Some(seat), future, extra, location, Place::Plain);
-    register(scheduler, task, |runnable| {
-        scheduler.push_local(seat, runnable, Origin::Spawned)
+    let task = create(scheduler, Some(seat), future, extra, location, false);
+    launch(scheduler, Some(seat), task, named, |runnable| {
+        scheduler.push_local(seat, runnable, Origin::Spawned);
     })
 }
 
-/// Registers `task` and lets `schedule` have its permit, unless the runtime was shut down.
-fn register<T>(
+/// Counts `task`, registers it if it is not to wait for that until it waits itself, and lets `schedule` have its
+/// permit, unless the runtime was shut down.
+fn launch<T>(
     scheduler: &Scheduler,
+    seat: Option<&Seat>,
     task: NewTask<T>,
+    register: bool,
     schedule: impl FnOnce(Runnable),
 ) -> Spawned<T> {
-    let handle = JoinHandle::of(task.output);
-    match scheduler.registry.insert(task.registered) {
-        Ok(()) => {
-            schedule(task.runnable);
-            Spawned {
-                handle,
-                refused: None,
-            }
+    let NewTask { runnable, output } = task;
+    let registry = &scheduler.registry;
+    let open = match seat {
+        Some(seat) if seat.peer.running.is_some() => {
+            seat.peer.tally.count_birth();
+            !registry.census.is_closed()
         }
-        Err(reference) => Spawned {
-            handle,
-            refused: Some((task.runnable, reference)),
-        },
+        _ => registry.census.birth_outside(),
+    };
+    let shard = || registry.shard_for(seat.map(Seat::index));
+    let open = open && (!register || runnable.register(|task| registry.insert(task, shard())));
+    let refused = if open {
+        schedule(runnable);
+        None
+    } else {
+        Some(runnable)
+    };
+    Spawned {
+        handle: JoinHandle::of(output),
+        refused,
     }
 }
 
-/// Polls a task once on this thread, in the midst of whatever it does.
-pub(crate) fn run_here(runnable: Runnable) {
-    let _current = context::set_current_task(runnable.as_task().map(|task| task.id()));
+/// Polls a task once, or runs a blocking job, on this thread, in the midst of whatever it does.
+pub(crate) fn run_here(runnable: Runnable, is_job: bool) {
+    let task = runnable
+        .as_task()
+        .map(|task| OnStack::new(task.id(), task.scheduler_address(), is_job));
+    let _current = context::set_current_task(task);
     reactor::budget::with_budget(|| runnable.run());
 }
 
-/// How a new task is accounted.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Place {
-    Plain,
-    /// It has a place of the bounded backlog until its first run.
-    Counted,
-    /// It is a job of the blocking pool.
-    Blocking,
-}
-
-/// A new task that is neither registered nor scheduled.
+/// A new task that is neither counted nor scheduled. `counted`: it has a place of the bounded backlog.
 pub(crate) fn create<F, X>(
     scheduler: &Arc<Scheduler>,
     seat: Option<&Seat>,
     future: F,
     extra: X,
     location: &'static Location<'static>,
-    place: Place,
+    counted: bool,
 ) -> NewTask<F::Output>
 where
     F: Future + Send + 'static,
@@ -279,11 +275,7 @@ where
         id: Id::from_raw(id),
         parent: context::current_task(),
         location,
-        shard: match place {
-            Place::Blocking => scheduler.registry.blocking_shard(),
-            _ => scheduler.registry.shard_for(seat.map(Seat::index)),
-        },
-        counted: place == Place::Counted,
+        counted,
     };
     new_task(future, scheduler, meta, extra)
 }
@@ -293,14 +285,13 @@ where
 pub(crate) struct Spawned<T> {
     handle: JoinHandle<T>,
     /// The runtime was shut down: the task is to be cancelled.
-    refused: Option<(Runnable, TaskRef)>,
+    refused: Option<Runnable>,
 }
 
 impl<T> Spawned<T> {
     fn settle(self) -> JoinHandle<T> {
-        if let Some((runnable, reference)) = self.refused {
+        if let Some(runnable) = self.refused {
             runnable.cancel();
-            drop(reference);
         }
         self.handle
     }

@@ -131,7 +131,12 @@ impl Worker {
     /// Polls `task` once, or runs a stack job to its end.
     pub(crate) fn run_task(&self, seat: &Seat, task: Runnable) {
         seat.peer.counts.polls.add(1);
-        run_here(task);
+        let Some(header) = task.as_task() else {
+            return run_here(task, false);
+        };
+        seat.peer.running.begin(header);
+        run_here(task, false);
+        seat.peer.running.end();
     }
 
     /// The one place that chooses what runs next: the seat's own queues, the backlog, then other seats.
@@ -191,6 +196,7 @@ impl Worker {
         }
         seat.clock_at.set(tick.wrapping_add(seat.clock_every.get()));
 
+        scheduler.check_census();
         let reactor = scheduler.reactor();
         let much = seat.peer.shelf.lanes_len() > MUCH;
         let io_every = if much {
@@ -250,6 +256,9 @@ impl Worker {
         scheduler
             .sleep
             .begin_park(&self.parker, seat.searching.take());
+        // After the fence of `begin_park`, as C4 asks. What it wakes may be us.
+        scheduler.check_census();
+        scheduler.registry.tidy(seat.index());
         let work = woken.load(SeqCst) || scheduler.has_visible_work() || self.must_stop();
         if work && scheduler.sleep.cancel_park(&self.parker) {
             seat.searching.set(true);
@@ -326,6 +335,8 @@ impl Worker {
         self.stop_searching(&seat);
         scheduler.seats.release(stand_up(seat));
         scheduler.notify();
+        // After the fence of `notify`, as C4 asks.
+        scheduler.check_census();
     }
 
     fn try_sit(&self) -> Option<Rc<Seated>> {

@@ -6,8 +6,7 @@ use std::task::Context;
 
 use super::*;
 use crate::sync::Arc;
-use crate::task::JoinHandle;
-use crate::task::tests::toy::{Birth, ToyScheduler, WakeCount};
+use crate::task::tests::toy::{ToyScheduler, WakeCount};
 
 /// A backlog with tasks in it; what is left is run at the end.
 struct Filled {
@@ -32,13 +31,7 @@ impl Drop for Filled {
 fn filled(tasks: usize) -> Filled {
     let (scheduler, backlog) = (ToyScheduler::new(), Backlog::new(None));
     for _ in 0..tasks {
-        let task = scheduler.unregistered(async {}, (), Birth::default());
-        drop(JoinHandle::of(task.output));
-        scheduler
-            .registry
-            .insert(task.registered)
-            .expect("the registry is open");
-        backlog.push(task.runnable);
+        backlog.push(scheduler.detached());
     }
     Filled {
         backlog,

@@ -2,8 +2,7 @@
 
 use super::*;
 use crate::sync::Arc;
-use crate::task::JoinHandle;
-use crate::task::tests::toy::{Birth, ToyScheduler};
+use crate::task::tests::toy::ToyScheduler;
 
 /// A seat's queues, and tasks that are told apart by their ids.
 struct Bench {
@@ -24,13 +23,7 @@ impl Bench {
 
     /// A new task; ids count from one.
     fn task(&self) -> Runnable {
-        let task = self.scheduler.unregistered(async {}, (), Birth::default());
-        drop(JoinHandle::of(task.output));
-        self.scheduler
-            .registry
-            .insert(task.registered)
-            .expect("the registry is open");
-        task.runnable
+        self.scheduler.detached()
     }
 
     /// Pushes a new task; whether work became visible.

@@ -18,8 +18,9 @@
 //    once (I1). A
 //    wake, an abort or the birth creates it; `run` uses it up. A stack job's permit is made by `join`.
 // T2 The cell lives while any counted reference does: wakers, `TaskRef`s, the handle, and the scheduler's own
-//    reference, which is given up only after completion. A permit or a running poll needs no count of its own:
-//    only its holder can complete the task.
+//    reference, which is given up only after completion. That one goes with the permit and the poll until the
+//    task first waits, then the registry has it. A permit or a running poll needs no count of its own: only its
+//    holder can complete the task.
 // T3 Through a `TaskRef` or a waker from any thread only the state word and immutable fields are reached.
 // T4 The join waker and the output have one owner at a time:
 //    - JOIN_WAKER unset, not COMPLETE: the handle may write or drop the waker;
@@ -28,13 +29,16 @@
 //    - JOIN_WAKER and COMPLETE: it has moved out to the completer (the handle may still compare the bits);
 //    - COMPLETE: the output is the handle's, if JOIN_INTEREST was set at that moment, else the completer's.
 // T5 The future never moves: it is created in its block's slot, polled there and dropped there (I2).
-// T6 The scheduler outlives every task that is not complete: the registry must be empty before the last
+// T6 The scheduler outlives every task that is not complete: the census must be at zero before the last
 //    reference to the scheduler goes (`shutdown.rs`), so that the header need not count one. Whoever queues
 //    a task from outside the workers takes a count for the call, since the task can complete under it.
 
+pub(crate) mod census;
+pub(crate) mod header;
 pub(crate) mod raw;
 pub(crate) mod refs;
 pub(crate) mod registry;
+pub(crate) mod running;
 pub(crate) mod slot;
 pub(crate) mod state;
 
@@ -109,8 +113,6 @@ pub(crate) struct Meta {
     /// The task that spawned it: context is inherited at spawn.
     pub(crate) parent: Option<Id>,
     pub(crate) location: &'static Location<'static>,
-    /// The registry's shard that it goes to.
-    pub(crate) shard: u32,
     /// It counts against the backlog's capacity until its first run.
     pub(crate) counted: bool,
 }
@@ -144,7 +146,15 @@ pub(crate) trait Schedule: Send + Sync + Sized + 'static {
     /// A counted task begins its first run.
     fn started(this: &Arc<Self>);
 
-    /// The task that is registered so is complete: drop the scheduler's reference to it.
+    /// Whether tasks are to be cancelled instead of polled. A hint: [`Schedule::register`] is exact.
+    fn is_closing(this: &Arc<Self>) -> bool;
+
+    /// The task waits for the first time: takes the scheduler's reference, so that a shutdown finds it. `Err` gives it
+    /// back: the task must be cancelled.
+    fn register(this: &Arc<Self>, task: refs::TaskRef) -> Result<(), refs::TaskRef>;
+
+    /// A task, registered so or not at all, is complete: drop the registry's reference to it, and count its end. The
+    /// scheduler is not touched for it after this.
     fn release(this: &Arc<Self>, registered: Option<registry::Key>);
 }
 

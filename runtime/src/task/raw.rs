@@ -16,58 +16,18 @@
 use std::future::Future;
 use std::marker::PhantomData;
 use std::mem::{ManuallyDrop, MaybeUninit};
-use std::panic::Location;
 use std::pin::Pin;
 use std::ptr::NonNull;
 use std::task::{Context, Poll, Waker};
 
+use super::header::{Header, Prefix, UNREGISTERED};
 use super::join::Failure;
 use super::refs::{OutputRef, Runnable, TaskRef, borrowed_waker};
 use super::state::{Idle, State};
-use super::{Extra, Id, Meta, Schedule};
+use super::{Extra, Meta, Schedule};
 use crate::panic;
 use crate::sync::atomic::AtomicU32;
 use crate::sync::{Arc, UnsafeCell};
-
-/// What every runnable thing starts with: a task's header, or a stack job of `join`. Queues hold pointers to
-/// this.
-#[repr(C)]
-pub(crate) struct Prefix {
-    pub(super) vtable: &'static Vtable,
-    /// Coarse time of the worker that queued it, for the fork lane's late mode. Written by the holder of the
-    /// permit alone; atomic because the holder changes.
-    pub(super) stamp: AtomicU32,
-    /// The registry's shard, where the header's `key` counts.
-    pub(super) shard: u32,
-}
-
-impl Prefix {
-    pub(crate) fn new(vtable: &'static Vtable) -> Self {
-        Self {
-            vtable,
-            stamp: AtomicU32::new(0),
-            shard: 0,
-        }
-    }
-}
-
-/// The part of a task that does not depend on its future's type.
-#[repr(C)]
-pub(crate) struct Header {
-    pub(super) prefix: Prefix,
-    /// The registry's key within the shard, or [`UNREGISTERED`].
-    pub(super) key: AtomicU32,
-    pub(super) state: State,
-    /// The scheduler, as `Arc::as_ptr` gave it, without a count (T6).
-    scheduler: *const (),
-    pub(super) id: Id,
-    pub(super) parent: Option<Id>,
-    pub(super) location: &'static Location<'static>,
-    pub(super) join_waker: UnsafeCell<MaybeUninit<Waker>>,
-}
-
-/// The key of a task that is in no registry.
-pub(super) const UNREGISTERED: u32 = u32::MAX;
 
 /// The functions that know the future's type.
 pub(crate) struct Vtable {
@@ -132,11 +92,9 @@ enum Stage<F: Future> {
     Consumed,
 }
 
-/// The three handles of a new task.
+/// The two handles of a new task.
 pub(crate) struct NewTask<T> {
-    /// The scheduler's reference: belongs into the registry, and keeps the cell alive until completion.
-    pub(crate) registered: TaskRef,
-    /// The run permit.
+    /// The run permit, and with it the scheduler's reference (T2).
     pub(crate) runnable: Runnable,
     /// The handle's reference.
     pub(crate) output: OutputRef<T>,
@@ -163,7 +121,7 @@ where
             prefix: Prefix {
                 vtable: &const { Cell::<F, S, X>::VTABLE },
                 stamp: AtomicU32::new(0),
-                shard: meta.shard,
+                shard: AtomicU32::new(0),
             },
             key: AtomicU32::new(UNREGISTERED),
             state: State::new(meta.counted),
@@ -179,7 +137,6 @@ where
     });
     let header = NonNull::from(Box::leak(cell)).cast::<Header>();
     NewTask {
-        registered: TaskRef::adopt(header),
         runnable: Runnable::adopt(header.cast()),
         output: OutputRef::adopt(header),
     }
@@ -216,22 +173,34 @@ where
         if start.counted {
             S::started(&scheduler);
         }
-        let output = if start.cancel {
+        let output = if start.cancel || S::is_closing(&scheduler) {
             Err(Failure::Cancelled)
         } else {
             match cell.poll(ptr) {
                 Ok(Poll::Ready(output)) => Ok(output),
-                Ok(Poll::Pending) => {
+                Ok(Poll::Pending) if cell.may_wait(&scheduler, ptr) => {
                     if cell.header.state.idle() == Idle::Requeue {
                         S::reschedule(&scheduler, Runnable::adopt(ptr.cast()));
                     }
                     return;
                 }
+                Ok(Poll::Pending) => Err(Failure::Cancelled),
                 Err(payload) => Err(Failure::panicked(payload)),
             }
         };
+        // Of a task that never was registered the scheduler's reference is still here (T2).
+        let unregistered = (!cell.header.is_registered()).then(|| TaskRef::adopt(ptr));
         // SAFETY: T2. RUNNING is ours, and the scheduler's reference has not been given up.
         unsafe { Self::finish(ptr, &scheduler, output) };
+        drop(unregistered);
+    }
+
+    /// Sees to it that the task can be found when it waits. False if the runtime is shutting down.
+    fn may_wait(&self, scheduler: &Arc<S>, ptr: NonNull<Header>) -> bool {
+        // One that was woken meanwhile goes to a queue, and is found there.
+        self.header.is_registered()
+            || self.header.state.is_scheduled()
+            || pass_to_registry(ptr, |task| S::register(scheduler, task))
     }
 
     /// Polls the future where it lies. `Err` is the payload of a panic.
@@ -274,8 +243,7 @@ where
             });
             panic::contained(|| waker.wake());
         }
-        // The cell lives until here by the scheduler's reference, which `release` gives up (a task that the
-        // registry refused is kept by whoever tried to register it).
+        // The cell lives until here by the scheduler's reference: `release` gives up the registry's, `run` its own.
         S::release(scheduler, cell.header.registry_key());
     }
 
@@ -325,6 +293,22 @@ where
     unsafe fn dealloc(ptr: NonNull<Header>) {
         // SAFETY: T2. The last reference is gone; the block came from `Box::leak` in `new_task`.
         drop(unsafe { Box::from_raw(ptr.cast::<Self>().as_ptr()) });
+    }
+}
+
+/// Passes the scheduler's reference from the holder of the permit, or the poller, to the registry. False if that
+/// refuses it.
+pub(super) fn pass_to_registry(
+    ptr: NonNull<Header>,
+    register: impl FnOnce(TaskRef) -> Result<(), TaskRef>,
+) -> bool {
+    match register(TaskRef::adopt(ptr)) {
+        Ok(()) => true,
+        Err(refused) => {
+            // It stays with the permit.
+            std::mem::forget(refused);
+            false
+        }
     }
 }
 

@@ -13,14 +13,12 @@
 
 use std::marker::PhantomData;
 use std::mem::{ManuallyDrop, MaybeUninit};
-use std::panic::Location;
 use std::ptr::NonNull;
 use std::task::{Context, Poll, RawWaker, RawWakerVTable, Waker};
 
-use super::Id;
+use super::header::{Header, Prefix};
 use super::join::{Failure, JoinError};
-use super::raw::{Header, Kind, Prefix, UNREGISTERED};
-use super::registry::Key;
+use super::raw::{Kind, pass_to_registry};
 use super::state::{Detach, Wake};
 use crate::panic;
 use crate::sync::atomic::Ordering::Relaxed;
@@ -50,6 +48,13 @@ impl Runnable {
         // We hold the permit, so the answer is always Nothing.
         let _ = task.state.abort();
         self.run();
+    }
+
+    /// Registers the task at birth; false if the registry refuses it.
+    pub(crate) fn register(&self, insert: impl FnOnce(TaskRef) -> Result<(), TaskRef>) -> bool {
+        let task = self.as_task().expect("only tasks are registered");
+        assert!(!task.is_registered(), "registered twice");
+        pass_to_registry(self.0.cast(), insert)
     }
 
     /// Whether it is the permit for the job at `ptr`.
@@ -278,44 +283,6 @@ impl TaskRef {
             unsafe { stored.cast::<Waker>().read() }
         });
         panic::contained(|| drop(waker));
-    }
-}
-
-impl Header {
-    pub(crate) fn id(&self) -> Id {
-        self.id
-    }
-
-    pub(crate) fn parent(&self) -> Option<Id> {
-        self.parent
-    }
-
-    pub(crate) fn location(&self) -> &'static Location<'static> {
-        self.location
-    }
-
-    pub(crate) fn is_complete(&self) -> bool {
-        self.state.is_complete()
-    }
-
-    /// Where it stands in the registry; `None` if it is in none.
-    pub(crate) fn registry_key(&self) -> Option<Key> {
-        // Relaxed: written once, by the spawner before the task could run.
-        let key = self.key.load(Relaxed);
-        (key != UNREGISTERED).then_some(Key {
-            shard: self.prefix.shard as usize,
-            index: key as usize,
-        })
-    }
-
-    pub(crate) fn set_registry_key(&self, key: usize) {
-        let key = u32::try_from(key).ok().filter(|key| *key != UNREGISTERED);
-        self.key
-            .store(key.expect("2^32 tasks in one shard"), Relaxed);
-    }
-
-    pub(crate) fn shard(&self) -> usize {
-        self.prefix.shard as usize
     }
 }
 

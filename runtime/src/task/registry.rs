@@ -1,44 +1,33 @@
-//! The registry of live tasks: who is there to cancel at shutdown, and to show in a dump.
+//! The registry of tasks that wait: so that a shutdown finds them to cancel, and a dump to show.
+//!
+//! A task that can run is in a queue, and one that runs is on a worker: both will be seen to. One that waits is
+//! out of everybody's reach but for its wakers, so it is registered before its first poll that was not ready
+//! ends, and stays until it is complete. Many tasks never wait, and cost nothing here. A few are registered when
+//! they are born: those with a name, for reports, and those that a worker does not run. How many are alive is
+//! counted elsewhere (`census.rs`).
 //!
 //! One shard for each worker seat, under a lock that only that worker usually takes, and a few for everybody
 //! else. A shard holds the scheduler's reference to each task, so a walk from another thread finds cells that
-//! are alive. Blocking jobs stand in a shard of their own: a shutdown does not wait for them, since a started
-//! one cannot be cancelled.
+//! are alive. Blocking jobs stand in a shard of their own.
 //!
-//! A task often completes on another worker than it was spawned on. If that worker took the shard's lock for each,
-//! it would meet the spawner there all the time. So it leaves the key in the shard's `returned` list, which has a
+//! A task often completes on another worker than it was registered on. If that worker took the shard's lock for each,
+//! the two would meet there all the time. So it leaves the key in the shard's `returned` list, which has a
 //! lock of its own, and takes a batch of them out at once when there are [`BATCH`]. Until then the cell, whose
-//! future is gone, stays allocated; everybody who counts takes `returned` off. Lock order: a shard's `tasks`,
-//! then its `returned`, then the next shard.
+//! future is gone, stays allocated. Lock order: a shard's `tasks`, then its `returned`.
 
-use std::task::Waker;
-
+use super::census::Census;
 use super::refs::TaskRef;
-use crate::sync::atomic::AtomicU8;
-use crate::sync::atomic::Ordering::Relaxed;
 use crate::sync::{CachePadded, Mutex, lock};
 
-/// Shards for tasks spawned outside the workers; few in the models, where each is a lock more to explore.
+/// Shards for those who are no workers; few in the models, where each is a lock more to explore.
 const OUTSIDE: usize = if cfg!(loom) { 2 } else { 4 };
 
 /// Keys that are taken out of a shard at once.
 const BATCH: usize = if cfg!(loom) { 2 } else { 64 };
 
 pub(crate) struct Registry {
+    pub(crate) census: Census,
     shards: Box<[Shard]>,
-    /// Somebody waits for the registry to be empty: 0, or a [`Scope`].
-    watched: AtomicU8,
-    on_empty: Mutex<Option<Waker>>,
-}
-
-/// Which tasks count.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[repr(u8)]
-pub(crate) enum Scope {
-    /// All but blocking jobs.
-    Tasks = 1,
-    /// Blocking jobs too.
-    All = 2,
 }
 
 /// Where a task stands: the shard and the place in it.
@@ -59,20 +48,18 @@ struct Shard {
 struct Tasks {
     slots: Vec<Option<TaskRef>>,
     free: Vec<u32>,
-    closed: bool,
 }
 
 impl Registry {
     /// `seats`: how many shards to keep for worker seats.
     pub(crate) fn new(seats: usize) -> Self {
         Self {
+            census: Census::new(),
             shards: (0..seats + OUTSIDE + 1).map(|_| Shard::default()).collect(),
-            watched: AtomicU8::new(0),
-            on_empty: Mutex::new(None),
         }
     }
 
-    /// The shard for a task that is spawned on `seat`, or (`None`) outside the workers.
+    /// The shard for a task that waits on `seat`, or (`None`) outside the workers.
     pub(crate) fn shard_for(&self, seat: Option<usize>) -> u32 {
         let seats = self.shards.len() - OUTSIDE - 1;
         let shard = match seat {
@@ -87,19 +74,20 @@ impl Registry {
         (self.shards.len() - 1) as u32
     }
 
-    /// Takes the scheduler's reference in. `Err` gives it back: the registry is closed and the caller must
-    /// cancel the task.
-    pub(crate) fn insert(&self, task: TaskRef) -> Result<(), TaskRef> {
-        let mut tasks = lock(&self.shards[task.shard()].tasks);
-        if tasks.closed {
+    /// Takes the scheduler's reference in, on behalf of whoever holds the task's permit or polls it. `Err` gives it
+    /// back: the runtime is shutting down and the caller must cancel the task.
+    pub(crate) fn insert(&self, task: TaskRef, shard: u32) -> Result<(), TaskRef> {
+        let mut tasks = lock(&self.shards[shard as usize].tasks);
+        // Under the lock: `snapshot`, which follows the closing, takes it too. Either it finds the task, or the
+        // closing is seen here.
+        if self.census.is_closed() {
             return Err(task);
         }
         let key = tasks
             .free
             .pop()
             .map_or(tasks.slots.len(), |key| key as usize);
-        // Before the task can run: its permit is still in the spawner's hand.
-        task.set_registry_key(key);
+        task.set_registry_key(shard, key);
         if key == tasks.slots.len() {
             tasks.slots.push(Some(task));
         } else {
@@ -108,79 +96,17 @@ impl Registry {
         Ok(())
     }
 
-    /// Gives up the scheduler's reference to a task that is complete. A task that was refused is in no shard.
-    pub(crate) fn remove(&self, registered: Option<Key>) {
-        let Some(Key { shard, index: key }) = registered else {
-            return;
-        };
-        let is_local = crate::context::home_shard() == Some(shard);
-        let shard = &self.shards[shard];
-        // Relaxed: a watcher sets the flag before it counts, under the locks. If it counted in this shard before
-        // we changed it, the lock made the flag visible to us when we look again below; if after, it counted
-        // this task as gone.
-        let empty = if is_local || self.watched.load(Relaxed) != 0 {
-            shard.take_out(key)
+    /// Gives up the scheduler's reference to a task that is complete.
+    pub(crate) fn remove(&self, key: Key) {
+        let shard = &self.shards[key.shard];
+        if crate::context::home_shard() == Some(key.shard) {
+            shard.take_out(key.index);
         } else {
-            shard.leave(key)
-        };
-        let watched = match self.watched.load(Relaxed) {
-            0 => return,
-            1 => Scope::Tasks,
-            _ => Scope::All,
-        };
-        if !is_local {
-            // The last flush may have been before we left the key.
-            shard.take_out_returned();
-        }
-        if empty && self.live(watched) == 0 {
-            let waker = lock(&self.on_empty).take();
-            if let Some(waker) = waker {
-                waker.wake();
-            }
+            shard.leave(key.index);
         }
     }
 
-    /// How many tasks are alive. Exact: all shards are locked together, since a task in one may spawn into another
-    /// and end while they are counted one by one.
-    pub(crate) fn live(&self, scope: Scope) -> usize {
-        let guards: Vec<_> = self
-            .shards_of(scope)
-            .iter()
-            .map(|shard| (lock(&shard.tasks), lock(&shard.returned)))
-            .collect();
-        guards
-            .iter()
-            .map(|(tasks, returned)| tasks.slots.len() - tasks.free.len() - returned.len())
-            .sum()
-    }
-
-    /// Calls `waker` once when no task of `scope` is alive; false if none is now, and it will not be called.
-    #[must_use]
-    pub(crate) fn watch_empty(&self, scope: Scope, waker: Waker) -> bool {
-        let previous = lock(&self.on_empty).replace(waker);
-        drop(previous);
-        self.watched.store(scope as u8, Relaxed);
-        let waits = self.live(scope) != 0;
-        if !waits {
-            let waker = lock(&self.on_empty).take();
-            drop(waker);
-        }
-        waits
-    }
-
-    /// From here on `insert` refuses.
-    pub(crate) fn close(&self) {
-        for shard in &self.shards {
-            lock(&shard.tasks).closed = true;
-        }
-    }
-
-    /// Whether `insert` refuses.
-    pub(crate) fn is_closed(&self) -> bool {
-        lock(&self.shards[0].tasks).closed
-    }
-
-    /// A reference to each live task; those of blocking jobs last.
+    /// A reference to each task that is registered and not complete; those of blocking jobs last.
     pub(crate) fn snapshot(&self) -> Vec<TaskRef> {
         let mut live = Vec::new();
         for shard in &self.shards {
@@ -197,37 +123,36 @@ impl Registry {
         live
     }
 
+    /// Frees the cells that are left of complete tasks in a seat's shard: it has nothing better to do.
+    pub(crate) fn tidy(&self, seat: usize) {
+        let shard = &self.shards[self.shard_for(Some(seat)) as usize];
+        let left = !lock(&shard.returned).is_empty();
+        if left {
+            shard.take_out_returned();
+        }
+    }
+
     /// Frees the cells that are left of complete tasks.
     pub(crate) fn flush(&self) {
         for shard in &self.shards {
             shard.take_out_returned();
         }
     }
-
-    fn shards_of(&self, scope: Scope) -> &[Shard] {
-        match scope {
-            Scope::Tasks => &self.shards[..self.shards.len() - 1],
-            Scope::All => &self.shards,
-        }
-    }
 }
 
 impl Shard {
-    /// Removes one task; whether that left the shard empty.
-    fn take_out(&self, key: usize) -> bool {
-        let mut tasks = lock(&self.tasks);
-        let reference = tasks.slots[key].take();
-        tasks.free.push(key as u32);
-        let empty = tasks.slots.len() == tasks.free.len() + lock(&self.returned).len();
-        drop(tasks);
+    fn take_out(&self, key: usize) {
+        let reference = {
+            let mut tasks = lock(&self.tasks);
+            tasks.free.push(key as u32);
+            tasks.slots[key].take()
+        };
         // Outside the lock: it may be the last reference, and a free runs what the task's name left (I6).
         drop(reference);
-        empty
     }
 
-    /// Leaves the key of one task, and takes a batch out if there is one. Whether the shard may be empty: yes,
-    /// since only the other lock would tell.
-    fn leave(&self, key: usize) -> bool {
+    /// Leaves the key of one task, and takes a batch out if there is one.
+    fn leave(&self, key: usize) {
         let batch = {
             let mut returned = lock(&self.returned);
             returned.push(key as u32);
@@ -236,7 +161,6 @@ impl Shard {
         if batch {
             self.take_out_returned();
         }
-        true
     }
 
     fn take_out_returned(&self) {

@@ -5,16 +5,17 @@
 //!
 //! # Safety
 //!
-//! Part of the task cell: it stores permits as raw pointers. What `swap` or `take` hands out was put in by
-//! exactly one `swap`, since both are single read-modify-writes: the permit changes hands, it is never copied.
+//! Part of the task cell: it stores permits as raw pointers. What `put` or `take` hands out was put in by
+//! exactly one `put`, since both take by a single read-modify-write, and only into an empty slot, which nobody but
+//! the owner can fill, is it stored without one: the permit changes hands, it is never copied.
 #![allow(unsafe_code)]
 
 use std::ptr::{self, NonNull};
 
-use super::raw::Prefix;
+use super::header::Prefix;
 use super::refs::Runnable;
 use crate::sync::atomic::AtomicPtr;
-use crate::sync::atomic::Ordering::{AcqRel, Relaxed};
+use crate::sync::atomic::Ordering::{AcqRel, Relaxed, Release};
 
 /// How a task came into the slot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -37,18 +38,25 @@ impl Slot {
         Self(AtomicPtr::new(ptr::null_mut()))
     }
 
-    /// Puts `task` in and hands out the one it displaces. AcqRel: Release pairs with the Acquire of whoever
+    /// Puts `task` in and hands out the one it displaces. By the owner of the seat alone: so an empty slot stays
+    /// empty for as long as this takes, and needs no read-modify-write. Release pairs with the Acquire of whoever
     /// takes it next, Acquire with the Release of whoever put the old one in.
-    pub(crate) fn swap(&self, task: Runnable, origin: Origin) -> Option<(Runnable, Origin)> {
+    pub(crate) fn put(&self, task: Runnable, origin: Origin) -> Option<(Runnable, Origin)> {
         let raw = task.into_raw().as_ptr();
         let tagged = match origin {
             Origin::Spawned => raw,
             Origin::Woken => raw.map_addr(|address| address | WOKEN),
         };
+        // Not in the models: loom looks at the last access to a place alone, and our own load would hide from it that
+        // the store meets others' loads.
+        if !cfg!(loom) && self.is_empty() {
+            self.0.store(tagged, Release);
+            return None;
+        }
         Self::untag(self.0.swap(tagged, AcqRel))
     }
 
-    /// Takes what is there. Orderings as in [`Slot::swap`]; the look before it only saves the write.
+    /// Takes what is there. Orderings as in [`Slot::put`]; the look before it only saves the write.
     pub(crate) fn take(&self) -> Option<(Runnable, Origin)> {
         if self.is_empty() {
             None

@@ -19,7 +19,7 @@
 //! | `COUNTED` | the task counts against the backlog's capacity | birth | first `start` | |
 //!
 //! The permit itself has no count: while the task is not `COMPLETE` the scheduler's reference keeps the cell
-//! alive, and only the holder of the permit can complete it.
+//! alive, wherever that is (T2), and only the holder of the permit can complete it.
 
 use std::fmt;
 
@@ -93,7 +93,8 @@ pub(crate) enum Detach {
 }
 
 impl State {
-    /// A new task: its permit in the spawner's hand, one reference for the scheduler and one for the handle.
+    /// A new task: its permit in the spawner's hand, one reference for the scheduler, which goes with the permit
+    /// until the task is registered, and one for the handle.
     pub(crate) fn new(counted: bool) -> Self {
         let counted = if counted { COUNTED } else { 0 };
         Self(AtomicUsize::new(
@@ -151,6 +152,11 @@ impl State {
             cancel: previous & ABORTED != 0,
             counted,
         }
+    }
+
+    /// Poller: was the task woken during this poll? If so it stays so, and [`State::idle`] will answer `Requeue`.
+    pub(crate) fn is_scheduled(&self) -> bool {
+        self.0.load(Relaxed) & SCHEDULED != 0
     }
 
     /// Poller: the future is pending. Release pairs with the Acquire of the next `start`, which may be on

@@ -1,7 +1,9 @@
-//! Tests of the task cell and the registry, on a scheduler without threads.
+//! Tests of the task cell, the registry and the census, on a scheduler without threads.
 
 #[cfg(not(loom))]
 mod cell;
+#[cfg(not(loom))]
+mod census;
 #[cfg(not(loom))]
 mod errors;
 #[cfg(not(loom))]

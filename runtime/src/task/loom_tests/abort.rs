@@ -42,7 +42,7 @@ fn pending() -> Pending {
         },
         tally.extra(),
     );
-    scheduler.push(runnable.expect("the registry is open"));
+    scheduler.push(runnable.expect("the census is open"));
     assert!(scheduler.run_one());
     let waker = slot.take();
     Pending {
@@ -113,7 +113,7 @@ fn an_abort_against_the_completion() {
             tally.future(move |_| Poll::Ready(output.output()))
         };
         let (runnable, mut handle) = scheduler.create(future, tally.extra());
-        scheduler.push(runnable.expect("the registry is open"));
+        scheduler.push(runnable.expect("the census is open"));
         let abort = handle.abort_handle();
         let other = thread::spawn(move || abort.abort());
         scheduler.run_until(|| handle.is_finished());

@@ -12,7 +12,7 @@ fn ready_task(tally: &Arc<Tally>) -> Task {
     let output = Arc::clone(tally);
     let future = tally.future(move |_| Poll::Ready(output.output()));
     let (runnable, handle) = scheduler.create(future, tally.extra());
-    scheduler.push(runnable.expect("the registry is open"));
+    scheduler.push(runnable.expect("the census is open"));
     (scheduler, handle)
 }
 
@@ -126,7 +126,7 @@ fn last_waker(end: fn(Waker)) {
         })
     };
     let (runnable, handle) = scheduler.create(future, tally.extra());
-    runnable.expect("the registry is open").run();
+    runnable.expect("the census is open").run();
     let waker = slot.take();
     let other = thread::spawn(move || end(waker));
     drop(handle);
@@ -161,7 +161,7 @@ fn a_waker_that_is_woken_against_the_completion() {
             })
         };
         let (runnable, handle) = scheduler.create(future, tally.extra());
-        runnable.expect("the registry is open").run();
+        runnable.expect("the census is open").run();
         let waker = slot.take();
         waker.wake_by_ref();
         let other = thread::spawn(move || waker.wake());
@@ -195,7 +195,8 @@ fn a_cell_is_freed_after_everybody_has_looked() {
     check(3, || {
         let scheduler = ToyScheduler::new();
         let (runnable, handle) = scheduler.create(async {}, Looked(AtomicUsize::new(0)));
-        let runnable = runnable.expect("the registry is open");
+        let runnable = runnable.expect("the census is open");
+        assert!(runnable.register(|task| scheduler.registry.insert(task, 0)));
         let reference = scheduler.registry.snapshot().pop().expect("registered");
         runnable.run();
         let other = thread::spawn(move || drop(handle));

@@ -1,7 +1,6 @@
 //! The next slot: its owner swaps and takes while thieves take, and each permit changes hands once.
 
 use super::*;
-use crate::task::raw::NewTask;
 use crate::task::refs::Runnable;
 use crate::task::slot::{Origin, Slot};
 use crate::task::tests::toy::{Birth, Tally};
@@ -26,19 +25,9 @@ impl Shared {
             written.set(written.get() + 1);
             Poll::Ready(())
         });
-        let NewTask {
-            registered,
-            runnable,
-            output,
-        } = self
-            .scheduler
-            .unregistered(future, tally.extra(), Birth::default());
-        drop(JoinHandle::of(output));
-        self.scheduler
-            .registry
-            .insert(registered)
-            .expect("the registry is open");
-        runnable
+        let (task, _) = self.scheduler.born(future, tally.extra(), Birth::default());
+        drop(JoinHandle::of(task.output));
+        task.runnable
     }
 
     fn take_and_run(&self) {
@@ -57,7 +46,7 @@ impl Shared {
 fn an_owner_that_takes_against_a_thief() {
     check(3, || {
         let (shared, tally) = (Shared::new(), Tally::new());
-        let displaced = shared.slot.swap(shared.task(&tally), Origin::Woken);
+        let displaced = shared.slot.put(shared.task(&tally), Origin::Woken);
         assert_eq!(displaced, None);
         let thief = shared.thief();
         shared.take_and_run();
@@ -73,7 +62,7 @@ fn an_owner_that_swaps_against_a_thief() {
         let tallies = [Tally::new(), Tally::new()];
         let thief = shared.thief();
         for (tally, origin) in tallies.iter().zip([Origin::Spawned, Origin::Woken]) {
-            if let Some((task, from)) = shared.slot.swap(shared.task(tally), origin) {
+            if let Some((task, from)) = shared.slot.put(shared.task(tally), origin) {
                 assert_eq!(from, Origin::Spawned, "the tag travels with its task");
                 task.run();
             }
@@ -90,7 +79,7 @@ fn an_owner_that_swaps_against_a_thief() {
 fn two_thieves() {
     check(3, || {
         let (shared, tally) = (Shared::new(), Tally::new());
-        let displaced = shared.slot.swap(shared.task(&tally), Origin::Spawned);
+        let displaced = shared.slot.put(shared.task(&tally), Origin::Spawned);
         assert_eq!(displaced, None);
         let thieves = [shared.thief(), shared.thief()];
         for thief in thieves {

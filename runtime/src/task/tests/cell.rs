@@ -17,7 +17,7 @@ fn poll_once<F: Future + Unpin>(future: &mut F) -> Poll<F::Output> {
 }
 
 #[track_caller]
-fn output_of<T>(handle: &mut JoinHandle<T>) -> Result<T, JoinError> {
+pub(super) fn output_of<T>(handle: &mut JoinHandle<T>) -> Result<T, JoinError> {
     match poll_once(handle) {
         Poll::Ready(output) => output,
         Poll::Pending => panic!("the task is not complete"),
@@ -58,7 +58,7 @@ impl Waits {
 fn a_task_from_birth_to_output() {
     let (scheduler, tally, waits) = (ToyScheduler::new(), Tally::new(), Waits::new());
     let (runnable, mut handle) = scheduler.create(waits.future(&tally, 3), tally.extra());
-    runnable.expect("the registry is open").run();
+    runnable.expect("the census is open").run();
     tally.expect(1, 0, 0, 0);
     assert!(!handle.is_finished() && poll_once(&mut handle).is_pending());
     assert_eq!((scheduler.permits(), scheduler.queued()), (0, 0));
@@ -301,13 +301,9 @@ fn a_handle_gives_its_output_once() {
 fn a_counted_task_starts_once_run_or_cancelled() {
     for abort in [false, true] {
         let (scheduler, tally, waits) = (ToyScheduler::new(), Tally::new(), Waits::new());
-        let birth = Birth {
-            counted: true,
-            ..Birth::default()
-        };
-        let task = scheduler.unregistered(waits.future(&tally, 2), (), birth);
+        let birth = Birth { counted: true };
+        let (task, _) = scheduler.born(waits.future(&tally, 2), (), birth);
         let handle = JoinHandle::of(task.output);
-        assert!(scheduler.registry.insert(task.registered).is_ok());
         if abort {
             handle.abort();
         }
@@ -325,7 +321,7 @@ fn a_counted_task_starts_once_run_or_cancelled() {
 #[test]
 fn a_refused_task_is_cancelled_by_its_spawner() {
     let (scheduler, tally, waits) = (ToyScheduler::new(), Tally::new(), Waits::new());
-    scheduler.registry.close();
+    scheduler.registry.census.close();
     let (runnable, mut handle) = scheduler.create(waits.future(&tally, 1), tally.extra());
     assert_eq!(runnable, None);
     assert!(output_of(&mut handle).unwrap_err().is_cancelled());
@@ -338,8 +334,10 @@ fn a_name_is_known_as_long_as_the_task() {
     let scheduler = ToyScheduler::new();
     let name = Box::<str>::from("greeter");
     let (runnable, handle) = scheduler.create(async {}, name);
+    let runnable = runnable.unwrap();
+    assert!(runnable.register(|task| scheduler.registry.insert(task, 0)));
     let reference = scheduler.registry.snapshot().pop().expect("registered");
-    runnable.unwrap().run();
+    runnable.run();
     drop(handle);
     assert_eq!(reference.name(), Some("greeter"));
     assert!(reference.is_complete());
@@ -372,7 +370,7 @@ fn a_future_that_panics_in_its_destructor_fails_with_that() {
     tally.expect(1, 1, 1, 0);
     let error = output_of(&mut handle).unwrap_err();
     assert_eq!(panic_text(error), "in the destructor");
-    assert_eq!(scheduler.registry.snapshot().len(), 0);
+    assert_eq!(scheduler.live(), 0);
 }
 
 #[test]
@@ -412,7 +410,7 @@ fn an_output_that_panics_in_its_destructor_harms_nobody() {
         runnable.unwrap().run();
         drop(handle);
         tally.expect(1, 1, 0, 1);
-        assert_eq!(scheduler.registry.snapshot().len(), 0);
+        assert_eq!(scheduler.live(), 0);
     }
 }
 

@@ -112,7 +112,7 @@ fn live(case: Lifecycle) {
     if case.aborted == AbortedWhen::Before {
         abort.lock().unwrap().as_ref().unwrap().abort();
     }
-    runnable.expect("the registry is open").run();
+    runnable.expect("the census is open").run();
     let waker = wakers.lock().unwrap().pop();
     if let Some(waker) = waker {
         wake(waker, case.woken);
@@ -144,7 +144,7 @@ fn live(case: Lifecycle) {
         }
     }
     drop(handle);
-    assert_eq!(scheduler.registry.snapshot().len(), usize::from(!over));
+    assert_eq!(scheduler.live(), usize::from(!over));
 
     if !over {
         abort.lock().unwrap().as_ref().unwrap().abort();

@@ -187,7 +187,7 @@ impl Actual {
         let (runnable, handle) = scheduler.create(future, tally.extra());
         // The future owns it: a cycle that its drop at completion breaks.
         *own_abort.lock().unwrap() = Some(handle.abort_handle());
-        scheduler.push(runnable.expect("the registry is open"));
+        scheduler.push(runnable.expect("the census is open"));
         Self {
             scheduler,
             tally,
@@ -290,10 +290,7 @@ impl Actual {
         );
         assert_eq!(self.scheduler.queued(), usize::from(expected.scheduled));
         assert_eq!(self.scheduler.permits(), expected.permits);
-        assert_eq!(
-            self.scheduler.registry.snapshot().len(),
-            usize::from(!complete)
-        );
+        assert_eq!(self.scheduler.live(), usize::from(!complete));
         if let Some(handle) = &self.handle {
             assert_eq!(handle.is_finished(), complete);
         }
@@ -323,8 +320,9 @@ proptest! {
         }
         let last = Script { leaves_waker: false, wakes_itself: false, aborts_itself: false, end: Poll::Ready(Outcome::Output) };
         if expected.outcome.is_none() && !expected.aborted {
-            // Nobody was left to abort it or wake it.
+            // Nobody was left to abort it or wake it: the scheduler does, if it waits.
             actual.wakers.lock().unwrap().clear();
+            actual.scheduler.registry.census.close();
             for task in actual.scheduler.registry.snapshot() {
                 task.abort();
             }

@@ -1,56 +1,69 @@
-//! The registry: exact counts, keys that are used again, closing, and the watch for emptiness.
+//! The registry: who gets into it, keys that are used again, closing.
 
-use std::task::Waker;
+use std::future::poll_fn;
+use std::task::Poll;
 
-use super::toy::{Birth, ToyScheduler, WakeCount};
+use super::toy::{Birth, ToyScheduler};
 use crate::sync::Arc;
-use crate::task::JoinHandle;
-use crate::task::raw::NewTask;
 use crate::task::refs::Runnable;
-use crate::task::registry::{Registry, Scope};
+use crate::task::registry::Registry;
+use crate::task::{JoinHandle, yield_now};
 
-/// A task in `shard`, with its handle dropped.
-fn task_in(scheduler: &Arc<ToyScheduler>, shard: u32) -> Runnable {
-    let NewTask {
-        registered,
-        runnable,
-        output,
-    } = scheduler.unregistered(
-        async {},
-        (),
-        Birth {
-            shard,
-            ..Birth::default()
-        },
-    );
-    drop(JoinHandle::of(output));
-    scheduler
-        .registry
-        .insert(registered)
-        .expect("the registry is open");
+/// A task that was polled once, and waits.
+fn waiting(scheduler: &Arc<ToyScheduler>) -> JoinHandle<()> {
+    let handle = scheduler.spawn(std::future::pending::<()>());
+    assert!(scheduler.run_one());
+    handle
+}
+
+/// A new task that was registered at birth.
+fn registered(scheduler: &Arc<ToyScheduler>, shard: u32) -> Runnable {
+    let runnable = scheduler.detached();
+    assert!(runnable.register(|task| scheduler.registry.insert(task, shard)));
     runnable
 }
 
 #[test]
-fn it_counts_each_task_until_it_is_complete() {
+fn a_task_is_registered_when_it_first_waits() {
     let scheduler = ToyScheduler::new();
-    let registry = &scheduler.registry;
-    let mut tasks: Vec<_> = (0..10).map(|at| task_in(&scheduler, at % 3)).collect();
-    assert_eq!(registry.live(Scope::All), 10);
-    assert_eq!(registry.snapshot().len(), 10);
-    // From the middle, so that keys are freed out of order and used again.
-    for left in [9, 8, 7] {
-        tasks.remove(3).run();
-        assert_eq!(registry.live(Scope::All), left);
+    let registered = || scheduler.registry.snapshot().len();
+    let mut polls = 0;
+    let mut handle = scheduler.spawn(poll_fn(move |cx| {
+        polls += 1;
+        match polls {
+            // To be woken during the poll is not to wait.
+            1 => cx.waker().wake_by_ref(),
+            2 => {}
+            _ => return Poll::Ready(()),
+        }
+        Poll::Pending
+    }));
+    assert_eq!((registered(), scheduler.live()), (0, 1), "queued");
+    assert!(scheduler.run_one());
+    assert_eq!(registered(), 0, "queued again");
+    assert!(scheduler.run_one());
+    assert_eq!((registered(), scheduler.live()), (1, 1), "waiting");
+    let task = scheduler.registry.snapshot().pop().unwrap();
+    assert_eq!(task.id(), handle.id());
+    task.abort();
+    drop(task);
+    assert!(scheduler.run_one());
+    assert_eq!((registered(), scheduler.live()), (0, 0));
+    assert!(
+        super::cell::output_of(&mut handle)
+            .unwrap_err()
+            .is_cancelled()
+    );
+}
+
+#[test]
+fn what_ends_without_waiting_never_is() {
+    let scheduler = ToyScheduler::new();
+    let handle = scheduler.spawn(yield_now());
+    while scheduler.run_one() {
+        assert!(scheduler.registry.snapshot().is_empty());
     }
-    tasks.extend((0..5).map(|at| task_in(&scheduler, at % 3)));
-    assert_eq!(registry.live(Scope::All), 12);
-    assert_eq!(registry.snapshot().len(), 12);
-    for task in tasks {
-        task.run();
-    }
-    assert_eq!(registry.live(Scope::All), 0);
-    assert!(registry.snapshot().is_empty());
+    assert!(handle.is_finished());
 }
 
 #[test]
@@ -58,7 +71,7 @@ fn a_key_is_never_two_tasks_at_once() {
     let scheduler = ToyScheduler::new();
     let mut tasks: Vec<Runnable> = Vec::new();
     for round in 0..50 {
-        tasks.push(task_in(&scheduler, 0));
+        tasks.push(registered(&scheduler, 0));
         if round % 3 == 0 {
             tasks.remove(tasks.len() / 2).run();
         }
@@ -89,82 +102,47 @@ fn shards_of_seats_and_of_everybody_else() {
 }
 
 #[test]
-fn a_closed_registry_gives_the_reference_back() {
+fn after_the_closing_nobody_gets_in() {
     let scheduler = ToyScheduler::new();
-    let before = task_in(&scheduler, 0);
-    assert!(!scheduler.registry.is_closed());
-    scheduler.registry.close();
-    assert!(scheduler.registry.is_closed());
+    let before = registered(&scheduler, 0);
+    scheduler.registry.census.close();
     for shard in 0..=scheduler.registry.blocking_shard() {
-        let birth = Birth {
-            shard,
-            ..Birth::default()
-        };
-        let task = scheduler.unregistered(async {}, (), birth);
-        let refused = scheduler.registry.insert(task.registered);
-        let reference = refused.expect_err("every shard is closed");
-        assert_eq!(reference.registry_key(), None);
-        task.runnable.cancel();
+        let runnable = scheduler.detached();
+        assert!(!runnable.register(|task| scheduler.registry.insert(task, shard)));
+        assert_eq!(runnable.as_task().unwrap().registry_key(), None);
+        runnable.cancel();
     }
-    assert_eq!(scheduler.registry.live(Scope::All), 1);
+    assert_eq!(scheduler.registry.snapshot().len(), 1);
     before.run();
-    assert_eq!(scheduler.registry.live(Scope::All), 0);
+    assert!(scheduler.registry.snapshot().is_empty());
 }
 
 #[test]
-fn a_watch_of_an_empty_registry_is_over_at_once() {
-    let registry = Registry::new(1);
-    let count = WakeCount::new();
-    assert!(!registry.watch_empty(Scope::All, Waker::from(Arc::clone(&count))));
-    assert_eq!(Arc::strong_count(&count), 1, "the waker is not kept");
-    assert_eq!(count.get(), 0);
-}
-
-#[test]
-fn whoever_is_last_wakes_the_watcher_once() {
+fn whoever_is_queued_waits_or_runs_at_the_closing_is_cancelled() {
     let scheduler = ToyScheduler::new();
-    let tasks = [0, 1, 1].map(|shard| task_in(&scheduler, shard));
-    let count = WakeCount::new();
-    let waker = Waker::from(Arc::clone(&count));
-    assert!(scheduler.registry.watch_empty(Scope::Tasks, waker));
-    let mut woken = Vec::new();
-    for task in tasks {
-        task.run();
-        woken.push(count.get());
+    let mut waiting = waiting(&scheduler);
+    let (polled, _) = scheduler.born(
+        {
+            let scheduler = Arc::clone(&scheduler);
+            poll_fn(move |_| {
+                scheduler.registry.census.close();
+                Poll::<()>::Pending
+            })
+        },
+        (),
+        Birth::default(),
+    );
+    let mut running = JoinHandle::of(polled.output);
+    let mut queued = scheduler.spawn(async {});
+    // It would wait now, where nobody would find it.
+    polled.runnable.run();
+    assert!(scheduler.run_one());
+    for task in scheduler.registry.snapshot() {
+        task.abort();
     }
-    assert_eq!(woken, [0, 0, 1]);
-    assert_eq!(Arc::strong_count(&count), 1);
-    task_in(&scheduler, 0).run();
-    assert_eq!(count.get(), 1, "called once");
-}
-
-#[test]
-fn blocking_jobs_count_only_where_asked() {
-    let scheduler = ToyScheduler::new();
-    let registry = &scheduler.registry;
-    let job = task_in(&scheduler, registry.blocking_shard());
-    assert_eq!(registry.live(Scope::Tasks), 0);
-    assert_eq!(registry.live(Scope::All), 1);
-    assert!(!registry.watch_empty(Scope::Tasks, Waker::noop().clone()));
-
-    let count = WakeCount::new();
-    assert!(registry.watch_empty(Scope::All, Waker::from(Arc::clone(&count))));
-    task_in(&scheduler, 0).run();
-    assert_eq!(count.get(), 0, "a job is left");
-    job.run();
-    assert_eq!(count.get(), 1);
-}
-
-#[test]
-fn a_second_watch_takes_the_place_of_the_first() {
-    let scheduler = ToyScheduler::new();
-    let task = task_in(&scheduler, 0);
-    let counts = [WakeCount::new(), WakeCount::new()];
-    for count in &counts {
-        let waker = Waker::from(Arc::clone(count));
-        assert!(scheduler.registry.watch_empty(Scope::Tasks, waker));
+    assert!(scheduler.run_one());
+    for handle in [&mut waiting, &mut running, &mut queued] {
+        assert!(super::cell::output_of(handle).unwrap_err().is_cancelled());
     }
-    assert_eq!(Arc::strong_count(&counts[0]), 1);
-    task.run();
-    assert_eq!((counts[0].get(), counts[1].get()), (0, 1));
+    assert_eq!(scheduler.live(), 0);
 }

@@ -12,8 +12,9 @@ use std::task::{Context, Poll, Wake};
 
 use crate::park::Parker;
 use crate::sync::{Arc, Mutex, lock};
+use crate::task::census::Scope;
 use crate::task::raw::{NewTask, new_task};
-use crate::task::refs::Runnable;
+use crate::task::refs::{Runnable, TaskRef};
 use crate::task::registry::{Key, Registry};
 use crate::task::{Extra, Id, JoinHandle, Meta, Schedule};
 
@@ -35,7 +36,6 @@ pub(crate) struct ToyScheduler {
 #[derive(Clone, Copy, Default)]
 pub(crate) struct Birth {
     pub(crate) counted: bool,
-    pub(crate) shard: u32,
 }
 
 impl ToyScheduler {
@@ -52,7 +52,7 @@ impl ToyScheduler {
         })
     }
 
-    /// Creates, registers and queues a task, as `spawn` does; refused by the registry, it is cancelled.
+    /// Creates, counts and queues a task, as `spawn` does; refused by the census, it is cancelled.
     pub(crate) fn spawn<F>(self: &Arc<Self>, future: F) -> JoinHandle<F::Output>
     where
         F: Future + Send + 'static,
@@ -65,7 +65,7 @@ impl ToyScheduler {
         handle
     }
 
-    /// Creates and registers a task. `None` if the registry refused it: it was then cancelled.
+    /// Creates and counts a task. `None` if the census refused it: it was then cancelled.
     pub(crate) fn create<F, X>(
         self: &Arc<Self>,
         future: F,
@@ -76,26 +76,30 @@ impl ToyScheduler {
         F::Output: Send + 'static,
         X: Extra,
     {
-        let task = self.unregistered(future, extra, Birth::default());
+        let (task, open) = self.born(future, extra, Birth::default());
         let handle = JoinHandle::of(task.output);
-        match self.registry.insert(task.registered) {
-            Ok(()) => (Some(task.runnable), handle),
-            Err(reference) => {
-                task.runnable.cancel();
-                drop(reference);
-                (None, handle)
-            }
+        if open {
+            return (Some(task.runnable), handle);
         }
+        task.runnable.cancel();
+        (None, handle)
     }
 
-    /// Creates a task and nothing else.
+    /// Creates a task whose handle is dropped; ids count from one.
+    pub(crate) fn detached(self: &Arc<Self>) -> Runnable {
+        let (task, _) = self.born(async {}, (), Birth::default());
+        drop(JoinHandle::of(task.output));
+        task.runnable
+    }
+
+    /// Creates and counts a task and nothing else; whether the census is open.
     #[track_caller]
-    pub(crate) fn unregistered<F, X>(
+    pub(crate) fn born<F, X>(
         self: &Arc<Self>,
         future: F,
         extra: X,
         kind: Birth,
-    ) -> NewTask<F::Output>
+    ) -> (NewTask<F::Output>, bool)
     where
         F: Future + Send + 'static,
         F::Output: Send + 'static,
@@ -106,10 +110,15 @@ impl ToyScheduler {
             id: Id::from_raw(id.expect("ids start at one")),
             parent: None,
             location: Location::caller(),
-            shard: kind.shard,
             counted: kind.counted,
         };
-        new_task(future, self, meta, extra)
+        let open = self.registry.census.birth_outside();
+        (new_task(future, self, meta, extra), open)
+    }
+
+    /// How many tasks are alive.
+    pub(crate) fn live(&self) -> usize {
+        self.registry.census.live(Scope::Tasks, std::iter::empty)
     }
 
     pub(crate) fn push(&self, task: Runnable) {
@@ -180,10 +189,21 @@ impl Schedule for ToyScheduler {
         this.started.fetch_add(1, SeqCst);
     }
 
+    fn is_closing(this: &Arc<Self>) -> bool {
+        this.registry.census.is_closed()
+    }
+
+    fn register(this: &Arc<Self>, task: TaskRef) -> Result<(), TaskRef> {
+        this.registry.insert(task, 0)
+    }
+
     fn release(this: &Arc<Self>, registered: Option<Key>) {
         this.released.fetch_add(1, SeqCst);
-        this.registry.remove(registered);
-        this.registry.flush();
+        if let Some(key) = registered {
+            this.registry.remove(key);
+            this.registry.flush();
+        }
+        this.registry.census.end_outside(std::iter::empty);
     }
 }
 
