@@ -189,6 +189,7 @@ fn run_row(
             })) {
                 Ok(sample) => systems[index].samples.push(sample),
                 Err(_) => {
+                    systems[index].failures += 1;
                     eprintln!("{label}: failed, see above; the run goes on without this sample")
                 }
             }
