@@ -78,6 +78,13 @@ pub(crate) fn run(args: &Args) -> Result<Vec<RowResult>, String> {
         if programs.is_empty() {
             continue;
         }
+        if row.slow && args.quick && args.rows.is_empty() {
+            println!(
+                "\n{}: slow, skipped by --quick unless it is named",
+                row.name
+            );
+            continue;
+        }
         let result = run_row(row, programs, rounds, &plan, &watchdog);
         report::row(&result);
         results.push(result);
@@ -183,7 +190,11 @@ fn run_row(
             let index = (turn + round) % programs.len();
             let program = &programs[index];
             let label = format!("row {} on {}, round {}", row.name, program.name, round + 1);
-            watchdog.watch(label.clone());
+            if row.slow {
+                watchdog.rest();
+            } else {
+                watchdog.watch(label.clone());
+            }
             match catch_unwind(AssertUnwindSafe(|| {
                 (program.item)(plan, &mut repetitions[index])
             })) {

@@ -59,6 +59,8 @@ const CT: &[&str] = &["tokio-ct"];
 const MT1: &[&str] = &["tokio-mt1"];
 const MT2: &[&str] = &["tokio-mt2"];
 const RAYON2: &[&str] = &["rayon-2"];
+const TOKIO_FULL: &[&str] = &["tokio-full"];
+const TOKIO_RT: &[&str] = &["tokio-rt"];
 
 /// All targets, in the order of the rows.
 pub(crate) fn all() -> Vec<Target> {
@@ -107,6 +109,10 @@ pub(crate) fn all() -> Vec<Target> {
         moonshot("timer_sleeps.worst_late", "ours-1", AtMost(5_000.0)),
         must("memory", "ours-2", AtMost(128.0)),
         moonshot("memory", "ours-2", AtMost(104.0)),
+        must("build_hello.seconds", "ours", share(0.6, TOKIO_FULL)),
+        must("build_hello.crates", "ours", AtMost(16.0)),
+        moonshot("build_hello.seconds", "ours", Times(1.0, TOKIO_RT)),
+        moonshot("build_hello.crates", "ours", Times(1.0, TOKIO_RT)),
     ]
 }
 

@@ -6,6 +6,7 @@
 
 mod echo;
 mod fork;
+mod hello;
 mod memory;
 mod remote;
 mod spawn;
@@ -37,6 +38,9 @@ pub(crate) struct Row {
     pub(crate) workers: Option<usize>,
     /// Most rounds it is worth running; the figure of some rows hardly varies.
     pub(crate) max_rounds: usize,
+    /// Whether a sample takes many seconds: not part of `--quick` unless it is named, and the row itself
+    /// sees to it that it ends.
+    pub(crate) slow: bool,
     /// Its program for every system that can run it.
     pub(crate) programs: fn() -> Vec<Entry<Program>>,
 }
@@ -98,6 +102,7 @@ pub(crate) fn all() -> Vec<Row> {
         timers::rows(),
         echo::rows(),
         memory::rows(),
+        hello::rows(),
     ]
     .into_iter()
     .flatten()
@@ -125,6 +130,7 @@ const fn timed_row(
         beside: PEERS,
         workers: None,
         max_rounds: usize::MAX,
+        slow: false,
         programs,
     }
 }
