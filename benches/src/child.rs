@@ -9,6 +9,7 @@ use rustix::process::{Resource, Rlimit, Signal};
 use rustix::thread::CpuSet;
 
 use crate::echo::load;
+use crate::instructions;
 use crate::peers::{self, PerAsyncPeer};
 use crate::rows::{EchoServer, MemoryReport};
 
@@ -60,6 +61,9 @@ pub(crate) fn run(words: &[String]) {
         }
         ["memory", system, tasks] => {
             println!("{}", for_system::<MemoryReport>(system)(number(tasks)))
+        }
+        [instructions::COMMAND, row, system, repetitions] => {
+            instructions::repeat(row, system, number(repetitions));
         }
         _ => panic!("not a hidden command: {words:?}"),
     }

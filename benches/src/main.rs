@@ -28,6 +28,7 @@
 //! - [`harness`]: rounds, turns, calibration;
 //! - [`standing`] and [`targets`]: how ours stands beside the others, and what was to be reached;
 //! - [`report`] and [`json`]: the tables, the file;
+//! - [`instructions`]: the instruction gate, a command of its own;
 //! - [`child`]: the processes that some rows start (this program again, with a hidden command).
 //!
 //! Linux only: it reads `/proc`.
@@ -37,6 +38,7 @@ mod child;
 mod countdown;
 mod echo;
 mod harness;
+mod instructions;
 mod json;
 mod peers;
 mod report;
@@ -56,6 +58,12 @@ fn main() -> ExitCode {
     if words.next_if(|word| word == child::COMMAND).is_some() {
         child::run(&words.collect::<Vec<_>>());
         return ExitCode::SUCCESS;
+    }
+    if words
+        .next_if(|word| word == instructions::COMMAND)
+        .is_some()
+    {
+        return instructions::run(words);
     }
     match args::parse(words) {
         Ok(Command::Help) => print!("{}", args::USAGE),

@@ -4,6 +4,7 @@
 //! systems without futures): it says how many operations one repetition has and how long some
 //! repetitions took. The other rows make their [`Sample`]s themselves.
 
+mod counted;
 mod echo;
 mod fork;
 mod hello;
@@ -16,6 +17,7 @@ mod timers;
 use std::marker::PhantomData;
 use std::time::Duration;
 
+pub(crate) use self::counted::{Counted, counted};
 pub(crate) use self::echo::EchoServer;
 pub(crate) use self::memory::MemoryReport;
 use crate::harness::{Plan, Sample, timed};
