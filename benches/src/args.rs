@@ -12,6 +12,12 @@ usage: cargo run --release -p benches -- [ROW...] [OPTIONS]
   --quick        short samples: about 20 seconds for everything, for a first look only
   --list         names the rows and the systems
   --json FILE    also writes all figures to FILE
+  --html FILE    also writes a page with everything: one file, no network needed
+  --chart FILE   also writes an SVG picture: ours against tokio and async-executor
+
+       cargo run --release -p benches -- instructions [--update]
+
+  counts instructions under valgrind, holds ours against benches/instructions.txt, or rewrites that
 ";
 
 /// What the command line asks for.
@@ -37,6 +43,10 @@ pub(crate) struct Args {
     pub(crate) quick: bool,
     /// Where to write the figures.
     pub(crate) json: Option<PathBuf>,
+    /// Where to write the page.
+    pub(crate) html: Option<PathBuf>,
+    /// Where to write the main chart.
+    pub(crate) chart: Option<PathBuf>,
 }
 
 /// Reads the command line, without the program's own name.
@@ -49,6 +59,8 @@ pub(crate) fn parse(mut words: impl Iterator<Item = String>) -> Result<Command, 
             "--list" => return Ok(Command::List),
             "--quick" => args.quick = true,
             "--json" => args.json = Some(value()?.into()),
+            "--html" => args.html = Some(value()?.into()),
+            "--chart" => args.chart = Some(value()?.into()),
             "--peers" => args.peers.extend(value()?.split(',').map(str::to_owned)),
             "--rounds" => match value()?.parse() {
                 Ok(rounds) if rounds > 0 => args.rounds = Some(rounds),

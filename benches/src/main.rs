@@ -1,7 +1,7 @@
 //! Side-by-side benches: this runtime beside tokio, async-executor and rayon, in one run.
 //!
 //! ```text
-//! cargo run --release -p benches -- [ROW...] [--rounds N] [--peers LIST] [--quick] [--list] [--json FILE]
+//! cargo run --release -p benches -- [ROW...] [--rounds N] [--peers LIST] [--quick] [--list] [--json FILE] [--html FILE]
 //! ```
 //!
 //! # How it measures
@@ -28,30 +28,38 @@
 //! - [`harness`]: rounds, turns, calibration;
 //! - [`standing`] and [`targets`]: how ours stands beside the others, and what was to be reached;
 //! - [`report`] and [`json`]: the tables, the file;
+//! - [`html`], [`svg`] and [`chart`]: the page, its drawings, and the main chart for README;
 //! - [`instructions`]: the instruction gate, a command of its own;
 //! - [`child`]: the processes that some rows start (this program again, with a hidden command).
 //!
 //! Linux only: it reads `/proc`.
 
 mod args;
+mod chart;
 mod child;
 mod countdown;
 mod echo;
 mod harness;
+mod html;
 mod instructions;
 mod json;
 mod peers;
 mod report;
 mod rows;
+mod setting;
 mod standing;
 mod statistics;
+mod svg;
 mod targets;
 mod usage;
 mod watchdog;
 
+use std::path::Path;
 use std::process::ExitCode;
 
 use args::{Args, Command};
+use harness::RowResult;
+use setting::Setting;
 
 fn main() -> ExitCode {
     let mut words = std::env::args().skip(1).peekable();
@@ -92,6 +100,10 @@ fn run(args: &Args) -> ExitCode {
         eprintln!("cannot write {}: {error}", path.display());
         return ExitCode::FAILURE;
     }
+    if let Err(problem) = pictures(args, &results) {
+        eprintln!("{problem}");
+        return ExitCode::FAILURE;
+    }
     let failed = results
         .iter()
         .any(|result| result.systems.iter().any(|system| system.failures > 0));
@@ -100,6 +112,25 @@ fn run(args: &Args) -> ExitCode {
     } else {
         ExitCode::SUCCESS
     }
+}
+
+/// Writes the page and the chart, where they are asked for.
+fn pictures(args: &Args, results: &[RowResult]) -> Result<(), String> {
+    let setting = Setting::of(args, results);
+    let write = |path: &Path, text: String| {
+        std::fs::write(path, text)
+            .map_err(|error| format!("cannot write {}: {error}", path.display()))
+    };
+    if let Some(path) = &args.html {
+        write(path, html::text(results, &setting))?;
+    }
+    if let Some(path) = &args.chart {
+        let chart = chart::text(results, &setting);
+        let chart =
+            chart.ok_or("no row of the chart was run on ours-2 and a peer with 2 workers")?;
+        write(path, chart)?;
+    }
+    Ok(())
 }
 
 fn list() {

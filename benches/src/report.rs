@@ -147,7 +147,7 @@ fn best(metric: &Metric, values: &[f64]) -> f64 {
 }
 
 /// About four digits.
-fn figure(value: Option<f64>) -> String {
+pub(crate) fn figure(value: Option<f64>) -> String {
     match value {
         None => "-".to_owned(),
         Some(value) if value < 10.0 => format!("{value:.2}"),
@@ -156,7 +156,8 @@ fn figure(value: Option<f64>) -> String {
     }
 }
 
-fn factor(ratio: Option<f64>) -> String {
+/// `1.25x`.
+pub(crate) fn factor(ratio: Option<f64>) -> String {
     ratio.map_or("-".to_owned(), |ratio| format!("{ratio:.2}x"))
 }
 
