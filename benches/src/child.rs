@@ -5,10 +5,10 @@ use std::net::{Ipv4Addr, SocketAddr, TcpListener};
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-use rustix::process::{Resource, Rlimit, Signal};
+use rustix::process::{Pid, Resource, Rlimit, Signal};
 use rustix::thread::CpuSet;
 
-use crate::echo::load;
+use crate::echo::{connect, hold, load};
 use crate::instructions;
 use crate::peers::{self, PerAsyncPeer};
 use crate::rows::{EchoServer, MemoryReport};
@@ -43,12 +43,12 @@ pub(crate) fn run(words: &[String]) {
         .expect("Linux has this signal");
     raise_descriptor_limit();
     match words.iter().map(String::as_str).collect::<Vec<_>>()[..] {
-        ["echo-server", system, cpu] => {
-            pin(cpu);
-            serve(system);
+        ["echo-server", system, buffer, cpu] => {
+            pin(None, cpu);
+            serve(system, number(buffer) as usize);
         }
         ["echo-load", port, connections, bytes, millis, cpu] => {
-            pin(cpu);
+            pin(None, cpu);
             let server = SocketAddr::from((Ipv4Addr::LOCALHOST, number(port) as u16));
             let time = Duration::from_millis(number(millis));
             load::run(
@@ -58,6 +58,22 @@ pub(crate) fn run(words: &[String]) {
                 time,
             )
             .expect("the load runs");
+        }
+        ["connect-load", port, clients, bytes, millis, cpu] => {
+            pin(None, cpu);
+            let server = SocketAddr::from((Ipv4Addr::LOCALHOST, number(port) as u16));
+            let time = Duration::from_millis(number(millis));
+            connect::run(
+                server,
+                number(clients) as usize,
+                number(bytes) as usize,
+                time,
+            )
+            .expect("the load runs");
+        }
+        ["hold", port] => {
+            let server = SocketAddr::from((Ipv4Addr::LOCALHOST, number(port) as u16));
+            hold::run(server).expect("connections can be opened");
         }
         ["memory", system, tasks] => {
             println!("{}", for_system::<MemoryReport>(system)(number(tasks)))
@@ -104,12 +120,19 @@ impl Drop for Child {
     }
 }
 
-fn serve(system: &str) {
+fn serve(system: &str, buffer: usize) {
+    // Where only a process's parents may trace it, a tracer of the same user may trace this one too. Where
+    // that needs no leave, the kernel knows no such call.
+    let _ = rustix::process::set_ptracer(rustix::process::PTracer::Any);
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a port is free");
     // std asks for a queue of 128, and who does not fit in it waits a second to try again.
     rustix::net::listen(&listener, 4096).expect("a listener can listen again");
     println!("{}", listener.local_addr().expect("it is bound").port());
-    for_system::<EchoServer>(system)(listener).expect("the server runs until it is killed");
+    let server = peers::each_echo::<EchoServer>()
+        .into_iter()
+        .find(|entry| entry.name == system)
+        .expect("the parent knows the names");
+    (server.item)(listener, buffer).expect("the server runs until it is killed");
 }
 
 fn for_system<T: PerAsyncPeer>(name: &str) -> T::Item {
@@ -120,12 +143,13 @@ fn for_system<T: PerAsyncPeer>(name: &str) -> T::Item {
         .item
 }
 
-/// Puts this process on one core; `any` leaves it on all, and so does a machine without that core.
-fn pin(cpu: &str) {
+/// Puts a process, or this one, on one core; `any` leaves it on all, and so does a machine without that
+/// core.
+pub(crate) fn pin(process: Option<Pid>, cpu: &str) {
     if let Ok(cpu) = cpu.parse() {
         let mut set = CpuSet::new();
         set.set(cpu);
-        let _ = rustix::thread::sched_setaffinity(None, &set);
+        let _ = rustix::thread::sched_setaffinity(process, &set);
     }
 }
 

@@ -97,7 +97,7 @@ fn targets(results: &[RowResult]) {
         println!(
             "{:24}{:10}{:10}{:>34}{:>10}  {}",
             outcome.target.figure,
-            outcome.target.ours,
+            outcome.form,
             outcome.target.level.text(),
             outcome.asked,
             outcome.reached,

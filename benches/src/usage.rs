@@ -59,6 +59,19 @@ pub(crate) fn resident_bytes() -> u64 {
     pages * rustix::param::page_size() as u64
 }
 
+/// Resident memory of another process in bytes, counted page by page: the kernel's running total, which
+/// `statm` shows, may be off by some dozens of pages for each core.
+pub(crate) fn resident_bytes_of(pid: u32) -> u64 {
+    let rollup = fs::read_to_string(format!("/proc/{pid}/smaps_rollup"))
+        .expect("the process lives, and the kernel counts pages");
+    let kibibytes: u64 = rollup
+        .lines()
+        .find_map(|line| line.strip_prefix("Rss:"))
+        .and_then(|rest| rest.split_whitespace().next()?.parse().ok())
+        .expect("smaps_rollup has a line for it");
+    kibibytes * 1024
+}
+
 /// Watches what else the machine does while a row is measured.
 pub(crate) struct Neighbours {
     since: Instant,

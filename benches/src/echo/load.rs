@@ -23,6 +23,8 @@ pub(crate) struct Report {
     pub(crate) p50: Duration,
     /// The latency that 99 of 100 of them do not exceed.
     pub(crate) p99: Duration,
+    /// The latency that 999 of 1000 of them do not exceed.
+    pub(crate) p999: Duration,
 }
 
 /// Connects, warms up, prints `ready`, waits for a line, runs for `time` and prints the report.
@@ -44,11 +46,12 @@ impl Report {
     /// As one line, for [`Report::parse`].
     fn line(&self) -> String {
         format!(
-            "{} {} {} {}",
+            "{} {} {} {} {}",
             self.in_time,
             self.answered,
             self.p50.as_nanos(),
-            self.p99.as_nanos()
+            self.p99.as_nanos(),
+            self.p999.as_nanos()
         )
     }
 
@@ -61,15 +64,16 @@ impl Report {
             .split(' ')
             .map(|word| word.parse().expect("a report is numbers"))
             .collect();
-        let [in_time, answered, p50, p99] = numbers[..] else {
+        let [in_time, answered, p50, p99, p999] = numbers[..] else {
             panic!("not a report: {line}")
         };
-        let [p50, p99] = [p50, p99].map(Duration::from_nanos);
+        let [p50, p99, p999] = [p50, p99, p999].map(Duration::from_nanos);
         Report {
             in_time,
             answered,
             p50,
             p99,
+            p999,
         }
     }
 }
@@ -152,13 +156,14 @@ impl Load {
             }
         }
         latencies.sort_unstable();
-        let [p50, p99] =
-            [0.5, 0.99].map(|share| Duration::from_nanos(u64::from(percentile(&latencies, share))));
+        let [p50, p99, p999] = [0.5, 0.99, 0.999]
+            .map(|share| Duration::from_nanos(u64::from(percentile(&latencies, share))));
         Ok(Report {
             in_time,
             answered: latencies.len() as u64,
             p50,
             p99,
+            p999,
         })
     }
 }
@@ -212,12 +217,13 @@ mod tests {
 
     #[test]
     fn a_report_survives_its_line() {
-        let [p50, p99] = [70, 900].map(Duration::from_micros);
+        let [p50, p99, p999] = [70, 900, 1200].map(Duration::from_micros);
         let report = Report {
             in_time: 12,
             answered: 14,
             p50,
             p99,
+            p999,
         };
         assert_eq!(Report::parse(&report.line()), report);
     }

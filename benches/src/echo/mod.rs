@@ -1,3 +1,5 @@
-//! The other end of the echo rows.
+//! The other end of the rows that have a server.
 
+pub(crate) mod connect;
+pub(crate) mod hold;
 pub(crate) mod load;

@@ -16,7 +16,7 @@ use futures::channel::oneshot;
 use futures::future::{Either, select};
 use futures::{AsyncReadExt, AsyncWriteExt};
 
-use super::{AsyncPeer, ECHO_BUFFER, Peer, Spawner};
+use super::{AsyncPeer, Peer, Spawner};
 
 /// An executor run by `W` threads. It is leaked, so that tasks reach it by a plain reference, as
 /// they reach a static one.
@@ -99,13 +99,16 @@ impl<const W: usize> AsyncPeer for AsyncExecutor<W> {
         matches!(select(pin!(future), timer).await, Either::Left(_))
     }
 
-    async fn echo(spawner: Self::Inside, listener: TcpListener) -> io::Result<()> {
+    async fn echo<const BUFFER: usize>(
+        spawner: Self::Inside,
+        listener: TcpListener,
+    ) -> io::Result<()> {
         let listener = Async::new(listener)?;
         loop {
             let (mut stream, _) = listener.accept().await?;
             stream.get_ref().set_nodelay(true)?;
             spawner.detach(async move {
-                let mut buffer = [0; ECHO_BUFFER];
+                let mut buffer = [0; BUFFER];
                 loop {
                     match stream.read(&mut buffer).await {
                         Ok(0) | Err(_) => return,

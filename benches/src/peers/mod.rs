@@ -4,9 +4,13 @@
 //! [`ClosurePeer`], [`JoinPeer`]), and a line in the lists below. Rows need not know.
 
 mod async_executor;
+mod echo;
+mod epoll;
 mod ours;
 mod rayon;
 mod tokio;
+#[cfg(feature = "uring")]
+mod uring;
 
 use std::future::Future;
 use std::io;
@@ -14,12 +18,10 @@ use std::net::TcpListener;
 use std::time::Duration;
 
 use self::async_executor::AsyncExecutor;
+pub(crate) use self::echo::{EchoPeer, PerEchoPeer, each_echo};
 use self::ours::{OursCurrent, OursMulti};
 use self::rayon::Rayon;
 use self::tokio::{TokioCurrent, TokioMulti};
-
-/// Bytes that an echo server reads at most at once, on every system.
-pub(crate) const ECHO_BUFFER: usize = 4096;
 
 /// A system, started for one sample; dropping it ends its threads.
 pub(crate) trait Peer: Sized + 'static {
@@ -62,8 +64,9 @@ pub(crate) trait AsyncPeer: Peer {
         future: F,
     ) -> impl Future<Output = bool> + Send;
 
-    /// Accepts connections for ever and sends back what each sends, a task for each.
-    fn echo(
+    /// Accepts connections for ever and sends back what each sends, a task for each, which holds a buffer of
+    /// so many bytes.
+    fn echo<const BUFFER: usize>(
         spawner: Self::Inside,
         listener: TcpListener,
     ) -> impl Future<Output = io::Result<()>> + Send + 'static;
@@ -206,7 +209,12 @@ pub(crate) fn names() -> Vec<String> {
         type Item = ();
         fn make<P: ClosurePeer>() {}
     }
-    let entries = each_async::<Nothing>()
+    impl PerEchoPeer for Nothing {
+        type Item = ();
+        fn make<P: EchoPeer>() {}
+    }
+    // Every asynchronous system is one of those that serve.
+    let entries = each_echo::<Nothing>()
         .into_iter()
         .chain(each_closure::<Nothing>());
     entries

@@ -11,7 +11,7 @@ use futures::{AsyncReadExt, AsyncWriteExt};
 use runtime::task::JoinHandle;
 use runtime::{Builder, Handle, Runtime};
 
-use super::{AsyncPeer, ECHO_BUFFER, JoinPeer, Peer, Spawner};
+use super::{AsyncPeer, JoinPeer, Peer, Spawner};
 
 /// The runtime with `W` workers and as many threads of its own.
 pub(crate) type OursMulti<const W: usize> = Ours<W, false>;
@@ -79,13 +79,13 @@ impl<const W: usize, const CURRENT: bool> AsyncPeer for Ours<W, CURRENT> {
         runtime::time::timeout(duration, future).await.is_ok()
     }
 
-    async fn echo(_: OursInside, listener: TcpListener) -> io::Result<()> {
+    async fn echo<const BUFFER: usize>(_: OursInside, listener: TcpListener) -> io::Result<()> {
         let listener = runtime::net::TcpListener::from_std(listener)?;
         loop {
             let (mut stream, _) = listener.accept().await?;
             stream.set_nodelay(true)?;
             drop(runtime::spawn(async move {
-                let mut buffer = [0; ECHO_BUFFER];
+                let mut buffer = [0; BUFFER];
                 loop {
                     match stream.read(&mut buffer).await {
                         Ok(0) | Err(_) => return,

@@ -11,7 +11,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::runtime::{Builder, Handle, Runtime};
 use tokio::task::JoinHandle;
 
-use super::{AsyncPeer, ECHO_BUFFER, Peer, Spawner};
+use super::{AsyncPeer, Peer, Spawner};
 
 /// The multi-thread runtime with `W` workers; the root is polled beside them.
 pub(crate) type TokioMulti<const W: usize> = Tokio<W, false>;
@@ -84,14 +84,14 @@ impl<const W: usize, const CURRENT: bool> AsyncPeer for Tokio<W, CURRENT> {
         tokio::time::timeout(duration, future).await.is_ok()
     }
 
-    async fn echo(_: TokioInside, listener: TcpListener) -> io::Result<()> {
+    async fn echo<const BUFFER: usize>(_: TokioInside, listener: TcpListener) -> io::Result<()> {
         listener.set_nonblocking(true)?;
         let listener = tokio::net::TcpListener::from_std(listener)?;
         loop {
             let (mut stream, _) = listener.accept().await?;
             stream.set_nodelay(true)?;
             drop(tokio::spawn(async move {
-                let mut buffer = [0; ECHO_BUFFER];
+                let mut buffer = [0; BUFFER];
                 loop {
                     match stream.read(&mut buffer).await {
                         Ok(0) | Err(_) => return,

@@ -4,14 +4,17 @@
 //! systems without futures): it says how many operations one repetition has and how long some
 //! repetitions took. The other rows make their [`Sample`]s themselves.
 
+mod connect;
 mod counted;
 mod echo;
 mod fork;
 mod hello;
+mod idle;
 mod memory;
 mod remote;
 mod spawn;
 mod switch;
+mod syscalls;
 mod timers;
 
 use std::marker::PhantomData;
@@ -103,6 +106,9 @@ pub(crate) fn all() -> Vec<Row> {
         fork::rows(),
         timers::rows(),
         echo::rows(),
+        connect::rows(),
+        syscalls::rows(),
+        idle::rows(),
         memory::rows(),
         hello::rows(),
     ]
