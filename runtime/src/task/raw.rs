@@ -169,7 +169,7 @@ where
         let cell = unsafe { ptr.cast::<Self>().as_ref() };
         // SAFETY: T6, for as long as the task is not complete.
         let scheduler = unsafe { scheduler_of::<S>(ptr) };
-        let start = cell.header.state.start();
+        let start = cell.header.state.start(!cell.header.is_registered());
         if start.counted {
             S::started(&scheduler);
         }
@@ -232,7 +232,8 @@ where
             }
         };
         panic::discard(cell.replace_stage(Stage::Finished(output)));
-        let completion = cell.header.state.complete();
+        let unregistered = !cell.header.is_registered();
+        let completion = cell.header.state.complete(unregistered);
         if completion.drop_output {
             panic::discard(cell.replace_stage(Stage::Consumed));
         }

@@ -24,7 +24,7 @@
 use std::fmt;
 
 use crate::sync::atomic::AtomicUsize;
-use crate::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed};
+use crate::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
 
 const SCHEDULED: usize = 1 << 0;
 const RUNNING: usize = 1 << 1;
@@ -135,9 +135,9 @@ impl State {
     }
 
     /// Permit holder: SCHEDULED becomes RUNNING. Acquire pairs with the Release of every wake, and with
-    /// `idle` of the previous poller.
-    pub(crate) fn start(&self) -> Start {
-        let previous = self.0.fetch_xor(SCHEDULED | RUNNING, AcqRel);
+    /// `idle` of the previous poller. `unregistered`: as for [`State::flip`].
+    pub(crate) fn start(&self, unregistered: bool) -> Start {
+        let previous = self.flip(SCHEDULED | RUNNING, unregistered);
         debug_assert!(
             previous & (SCHEDULED | RUNNING | COMPLETE) == SCHEDULED,
             "a task was started without its permit: {:?}",
@@ -177,8 +177,9 @@ impl State {
 
     /// Poller: the output is in place. Release hands it to the handle (Acquire in [`State::is_complete`] and
     /// in [`State::detach`]); Acquire pairs with [`State::set_join_waker`], whose waker is taken next.
-    pub(crate) fn complete(&self) -> Completion {
-        let previous = self.0.fetch_xor(RUNNING | COMPLETE, AcqRel);
+    /// `unregistered`: as for [`State::flip`].
+    pub(crate) fn complete(&self, unregistered: bool) -> Completion {
+        let previous = self.flip(RUNNING | COMPLETE, unregistered);
         debug_assert!(
             previous & (RUNNING | COMPLETE) == RUNNING,
             "completed without running: {:?}",
@@ -188,6 +189,21 @@ impl State {
             drop_output: previous & JOIN_INTEREST == 0,
             take_join_waker: previous & JOIN_WAKER != 0,
         }
+    }
+
+    /// Permit holder or poller: turns `bits` over, and gives the word before. If the task is in no registry, the
+    /// scheduler's reference is the caller's; if that is the only one, as it is of a task whose handle is gone and that
+    /// nobody can wake, then nobody else can reach the word, and a store does. The load's Acquire pairs with the
+    /// Release of whoever gave up the last other reference.
+    fn flip(&self, bits: usize, unregistered: bool) -> usize {
+        if unregistered {
+            let word = self.0.load(Acquire);
+            if word / REF == 1 {
+                self.0.store(word ^ bits, Release);
+                return word;
+            }
+        }
+        self.0.fetch_xor(bits, AcqRel)
     }
 
     /// Acquire pairs with the Release of [`State::complete`]: on true the output may be read.
@@ -246,6 +262,10 @@ impl State {
     /// accesses before the free; Acquire, on the last one, pairs with those of all the others.
     #[must_use]
     pub(crate) fn ref_dec(&self) -> bool {
+        // The only one is ours: nobody else can make another.
+        if self.0.load(Acquire) / REF == 1 {
+            return true;
+        }
         let previous = self.0.fetch_sub(REF, AcqRel);
         debug_assert!(
             previous / REF > 0,
@@ -307,10 +327,10 @@ mod tests {
     #[test]
     fn a_wake_during_the_poll_is_requeued_by_the_poller() {
         let state = State::new(false);
-        assert!(!state.start().cancel);
+        assert!(!state.start(false).cancel);
         assert_eq!(state.wake_by_ref(), Wake::Nothing);
         assert_eq!(state.idle(), Idle::Requeue);
-        assert!(!state.start().cancel);
+        assert!(!state.start(false).cancel);
         assert_eq!(state.idle(), Idle::Waiting);
         assert_eq!(state.wake_by_ref(), Wake::Enqueue);
         assert_eq!(state.wake_by_ref(), Wake::Nothing, "one permit at a time");
@@ -319,11 +339,11 @@ mod tests {
     #[test]
     fn an_abort_of_a_waiting_task_gives_the_permit_to_the_aborter() {
         let state = State::new(true);
-        let first = state.start();
+        let first = state.start(false);
         assert!(first.counted && !first.cancel);
         assert_eq!(state.idle(), Idle::Waiting);
         assert_eq!(state.abort(), Wake::Enqueue);
-        let second = state.start();
+        let second = state.start(false);
         assert!(second.cancel && !second.counted, "counted once only");
     }
 
@@ -331,11 +351,21 @@ mod tests {
     fn the_last_waker_frees_a_complete_task() {
         let state = State::new(false);
         state.ref_inc();
-        let _ = state.start();
+        let _ = state.start(false);
         assert_eq!(state.detach(), Detach::Done);
-        assert!(state.complete().drop_output);
+        assert!(state.complete(false).drop_output);
         assert!(!state.ref_dec(), "the waker still refers to it");
         assert_eq!(state.wake_by_val(), Wake::Dealloc);
+    }
+
+    #[test]
+    fn a_task_that_nobody_else_can_reach_goes_the_same_way() {
+        let state = State::new(true);
+        assert_eq!(state.detach(), Detach::Done);
+        assert!(state.start(true).counted);
+        let completion = state.complete(true);
+        assert!(completion.drop_output && !completion.take_join_waker);
+        assert!(state.is_complete() && state.ref_dec());
     }
 
     #[test]
@@ -345,8 +375,8 @@ mod tests {
         assert_eq!(state.detach(), Detach::OwnsWaker);
         assert!(!state.has_join_waker());
         assert!(state.set_join_waker());
-        let _ = state.start();
-        assert!(state.complete().take_join_waker);
+        let _ = state.start(false);
+        assert!(state.complete(false).take_join_waker);
         assert!(!state.unset_join_waker(), "it has moved out");
         assert_eq!(state.detach(), Detach::OwnsOutput);
     }
