@@ -1,6 +1,7 @@
 //! What this thread is doing: which runtime it belongs to, which seat it holds, which task it polls.
 
 use std::cell::{Cell, RefCell};
+use std::ptr::{self, NonNull};
 use std::rc::Rc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -25,6 +26,8 @@ thread_local! {
     // The tasks beneath the current one on this stack.
     static BENEATH: RefCell<Vec<OnStack>> = const { RefCell::new(Vec::new()) };
     static NUMBER: Cell<usize> = const { Cell::new(0) };
+    // Where the seat is, for `join`, whose price a borrow and a count would double.
+    static SEATED: Cell<*const Seated> = const { Cell::new(ptr::null()) };
     static HOME: Cell<usize> = const { Cell::new(usize::MAX) };
 }
 
@@ -100,12 +103,10 @@ pub(crate) fn current() -> Option<Arc<Scheduler>> {
         .flatten()
 }
 
-/// The seat of this thread, if it is a worker of any runtime.
-pub(crate) fn seated() -> Option<Rc<Seated>> {
-    CONTEXT
-        .try_with(|context| context.seat.borrow().clone())
-        .ok()
-        .flatten()
+/// Where the seat of this thread is, if it is a worker of any runtime. It stays there until the user code that runs
+/// on it returns: a worker gives its seat up between polls alone, and a `block_on` within one keeps it.
+pub(crate) fn seated() -> Option<NonNull<Seated>> {
+    NonNull::new(SEATED.get().cast_mut())
 }
 
 /// Whether this thread is a worker, of any runtime: it must not block.
@@ -127,6 +128,7 @@ pub(crate) fn set_seat(seat: Option<Rc<Seated>>) -> Option<Rc<Seated>> {
         reactor::context::set_shard(home);
     }
     HOME.set(home.unwrap_or(usize::MAX));
+    SEATED.set(seat.as_ref().map_or(ptr::null(), Rc::as_ptr));
     CONTEXT
         .try_with(|context| context.seat.replace(seat))
         .unwrap_or(None)

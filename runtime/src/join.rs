@@ -19,6 +19,7 @@
 //! - J2 The permit to run the job exists once (as T1): whoever takes it from a queue runs it, once.
 //! - J3 The runner's last access to the job is the store that sets the latch (Release); the frame reads the
 //!   result only after it has seen that store (Acquire).
+//! - J4 The seat is this thread's for as long as the user code that calls `join` runs (`context::seated`).
 #![allow(unsafe_code)]
 
 use std::panic::resume_unwind;
@@ -76,7 +77,8 @@ where
     RB: Send,
 {
     match context::seated() {
-        Some(seated) => fork(&seated, a, b),
+        // SAFETY: J4. The call ends before the user code that made it.
+        Some(seated) => fork(unsafe { seated.as_ref() }, a, b),
         None => (a(), b()),
     }
 }

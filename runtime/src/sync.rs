@@ -41,6 +41,15 @@ impl<T> UnsafeCell<T> {
     }
 }
 
+/// A SeqCst read-modify-write before this, and a SeqCst load after it, are in the one order of all that is SeqCst, which
+/// is as good as a fence between them; and on most processors it is one. Loom orders fences alone.
+#[inline]
+pub(crate) fn fence_in_models() {
+    if cfg!(loom) {
+        atomic::fence(atomic::Ordering::SeqCst);
+    }
+}
+
 /// Locks `mutex`. No user code ever runs under a lock of ours (I6), so a poisoned lock can only mean that an
 /// allocation or an assertion of ours failed; the data is whole either way.
 pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {

@@ -13,9 +13,9 @@
 //!   sum of births is never the smaller one. If both are equal, then at the moment between the two passes nobody
 //!   was alive but tasks from outside that were not counted yet.
 //! - C3 A birth in the midst of a task of this runtime needs no more: as long as the spawner is alive, nobody sees
-//!   zero. Any other birth ([`Census::birth_outside`]) looks after a fence whether the census is closed, and whoever
-//!   closes it counts after a fence: one of the two sees the other. So after zero nobody is queued any more; one that
-//!   is refused is counted until its spawner has cancelled it.
+//!   zero. Any other birth ([`Census::birth_outside`]) looks, after it has counted, whether the census is closed, and
+//!   whoever closes it counts after that, each with a full fence between: one of the two sees the other. So after
+//!   zero nobody is queued any more; one that is refused is counted until its spawner has cancelled it.
 //! - C4 Whoever waits for zero raises a flag, then counts. Whoever may have counted the last end looks for the
 //!   flag after a fence: at once outside the workers, and a worker before it blocks or leaves ([`Census::check`]),
 //!   which it does after its last task. One of the two sees the other, and the flag is raised seldom, so that an
@@ -28,7 +28,7 @@ use std::task::Waker;
 use crate::context;
 use crate::sync::atomic::Ordering::{self, Acquire, Relaxed, Release, SeqCst};
 use crate::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, fence};
-use crate::sync::{CachePadded, Mutex, lock};
+use crate::sync::{CachePadded, Mutex, fence_in_models, lock};
 
 /// Tallies for those who are no workers; few in the models, where each is more to explore.
 const OUTSIDE: usize = if cfg!(loom) { 1 } else { 4 };
@@ -98,10 +98,10 @@ impl Census {
     /// counted all the same, and must be cancelled.
     #[must_use]
     pub(crate) fn birth_outside(&self) -> bool {
-        self.shared().born.fetch_add(1, Relaxed);
-        // (C3) Pairs with the fence in `live`, after `close`.
-        fence(SeqCst);
-        !self.is_closed()
+        // (C3) SeqCst, both: they pair with the fence in `live`, after `close`.
+        self.shared().born.fetch_add(1, SeqCst);
+        fence_in_models();
+        !self.closed.load(SeqCst)
     }
 
     /// Counts the end of a task anywhere but on a worker.
@@ -109,10 +109,10 @@ impl Census {
     where
         I: Iterator<Item = &'a Tally>,
     {
-        // Release as in `count_end`.
-        self.shared().ended.fetch_add(1, Release);
-        // (C4) Pairs with the fence in `live`, after `watch`.
-        fence(SeqCst);
+        // (C4) SeqCst, as the load in `check`: they pair with the fence in `live`, after `watch`. And Release as in
+        // `count_end`.
+        self.shared().ended.fetch_add(1, SeqCst);
+        fence_in_models();
         self.check(seats);
     }
 
@@ -127,9 +127,9 @@ impl Census {
     where
         I: Iterator<Item = &'a Tally>,
     {
-        self.jobs.ended.fetch_add(1, Release);
         // (C4) As in `end_outside`.
-        fence(SeqCst);
+        self.jobs.ended.fetch_add(1, SeqCst);
+        fence_in_models();
         self.check(seats);
     }
 
@@ -148,8 +148,8 @@ impl Census {
     where
         I: Iterator<Item = &'a Tally>,
     {
-        // (C3, C4) Pairs with the fences of births and ends: what they counted before theirs is seen here, or
-        // they see the flag that was raised before this one.
+        // (C3, C4) Pairs with births and ends outside and with the fences of workers: what they counted is seen here, or
+        // they see the flag that was raised before this.
         fence(SeqCst);
         let ended = self.sum(scope, &seats, |tally| tally.ended.load(Acquire));
         let born = self.sum(scope, &seats, |tally| tally.born.load(Relaxed));
@@ -169,7 +169,8 @@ impl Census {
     where
         I: Iterator<Item = &'a Tally>,
     {
-        let watched = match self.watched.load(Relaxed) {
+        // SeqCst for those who come from `end_outside`.
+        let watched = match self.watched.load(SeqCst) {
             0 => return,
             1 => Scope::Tasks,
             _ => Scope::All,
