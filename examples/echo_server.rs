@@ -40,8 +40,14 @@ fn main() -> ExitCode {
     let workers = arguments.workers();
     descriptors::raise_limit(DESCRIPTORS);
 
-    let started = runtime::Builder::new().worker_threads(workers).build();
-    match started.and_then(|runtime| runtime.block_on(serve(&address, workers, stop::ctrl_c()))) {
+    let runtime = match runtime::Builder::new().worker_threads(workers).build() {
+        Ok(runtime) => runtime,
+        Err(error) => {
+            eprintln!("cannot start the runtime: {error}");
+            return ExitCode::FAILURE;
+        }
+    };
+    match runtime.block_on(serve(&address, workers, stop::ctrl_c())) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             eprintln!("cannot serve on {address}: {error}");

@@ -73,7 +73,7 @@ fn run(arguments: &Arguments) -> Result<(), Failure> {
     let bytes: Option<u64> = arguments.find("bytes");
     let connections: usize = arguments.get("connections", 50);
     let size: usize = arguments.get("size", 64);
-    if connections == 0 || size == 0 || idle == Some(0) {
+    if connections == 0 || size == 0 || seconds == 0 || idle == Some(0) || bytes == Some(0) {
         return Err(Failure::new("there is nothing to do for zero of something"));
     }
     if idle.is_some() && bytes.is_some() {
@@ -84,7 +84,7 @@ fn run(arguments: &Arguments) -> Result<(), Failure> {
     let runtime = runtime::Builder::new()
         .worker_threads(arguments.workers())
         .build()
-        .map_err(Failure::new)?;
+        .map_err(|error| Failure(format!("cannot start the runtime: {error}")))?;
     runtime.block_on(async {
         match (idle, bytes) {
             (Some(count), _) => idle::run(&address, count, duration).await,
