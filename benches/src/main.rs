@@ -35,6 +35,7 @@
 //! Linux only: it reads `/proc`.
 
 mod args;
+mod bell;
 mod chart;
 mod child;
 mod countdown;
@@ -43,6 +44,7 @@ mod harness;
 mod html;
 mod instructions;
 mod json;
+mod pace;
 mod peers;
 mod report;
 mod rows;

@@ -8,6 +8,7 @@ mod echo;
 mod epoll;
 mod ours;
 mod rayon;
+mod scaled;
 mod tokio;
 #[cfg(feature = "uring")]
 mod uring;
@@ -21,6 +22,7 @@ use self::async_executor::AsyncExecutor;
 pub(crate) use self::echo::{EchoPeer, PerEchoPeer, each_echo};
 use self::ours::{OursCurrent, OursMulti};
 use self::rayon::Rayon;
+pub(crate) use self::scaled::{each_counting, each_scaled};
 use self::tokio::{TokioCurrent, TokioMulti};
 
 /// A system, started for one sample; dropping it ends its threads.
@@ -121,6 +123,25 @@ pub(crate) trait JoinPeer: Peer {
     ) -> (A, B);
 }
 
+/// A system that counts what its workers do, and tells by an interface that is stable.
+pub(crate) trait CountingPeer: AsyncPeer {
+    /// The sums over all workers since it was started.
+    fn counts(&self) -> Counts;
+}
+
+/// What workers did.
+#[derive(Clone, Copy)]
+pub(crate) struct Counts {
+    /// Times that one blocked.
+    pub(crate) parks: u64,
+    /// Times that one came back.
+    pub(crate) unparks: u64,
+    /// Times that one came back for nothing.
+    pub(crate) empty_unparks: u64,
+    /// Times that one took tasks from another.
+    pub(crate) steals: u64,
+}
+
 /// Something that exists once for each asynchronous system, such as a row's program.
 pub(crate) trait PerAsyncPeer {
     /// What it is.
@@ -143,6 +164,14 @@ pub(crate) trait PerJoinPeer {
     type Item;
     /// The one for system `P`.
     fn make<P: JoinPeer>() -> Self::Item;
+}
+
+/// Something that exists once for each system that counts.
+pub(crate) trait PerCountingPeer {
+    /// What it is.
+    type Item;
+    /// The one for system `P`.
+    fn make<P: CountingPeer>() -> Self::Item;
 }
 
 /// A system's name and workers, with what was made for it.
@@ -216,11 +245,17 @@ pub(crate) fn names() -> Vec<String> {
     // Every asynchronous system is one of those that serve.
     let entries = each_echo::<Nothing>()
         .into_iter()
-        .chain(each_closure::<Nothing>());
+        .chain(each_closure::<Nothing>())
+        .chain(each_scaled::<Nothing>().into_iter().filter(is_larger));
     entries
         .map(|entry| entry.name)
         .chain(BUILT.map(str::to_owned))
         .collect()
+}
+
+/// Whether a system has more workers than those that take part in all rows.
+fn is_larger<T>(entry: &Entry<T>) -> bool {
+    entry.workers > 2
 }
 
 /// Runs `body` as a task, and waits for it from the root.
@@ -232,6 +267,23 @@ where
 {
     let task = peer.outside().spawn(body);
     peer.block_on(task)
+}
+
+impl Counts {
+    /// What was counted since `before`.
+    pub(crate) fn since(self, before: Counts) -> Counts {
+        Counts {
+            parks: self.parks - before.parks,
+            unparks: self.unparks - before.unparks,
+            empty_unparks: self.empty_unparks - before.empty_unparks,
+            steals: self.steals - before.steals,
+        }
+    }
+
+    /// The share of parks that ended for nothing; none if nobody parked.
+    pub(crate) fn empty_per_park(self) -> f64 {
+        self.empty_unparks as f64 / self.parks.max(1) as f64
+    }
 }
 
 fn named<P: Peer, T>(item: T) -> Entry<T> {

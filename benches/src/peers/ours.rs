@@ -11,7 +11,7 @@ use futures::{AsyncReadExt, AsyncWriteExt};
 use runtime::task::JoinHandle;
 use runtime::{Builder, Handle, Runtime};
 
-use super::{AsyncPeer, JoinPeer, Peer, Spawner};
+use super::{AsyncPeer, CountingPeer, Counts, JoinPeer, Peer, Spawner};
 
 /// The runtime with `W` workers and as many threads of its own.
 pub(crate) type OursMulti<const W: usize> = Ours<W, false>;
@@ -150,5 +150,17 @@ impl<T> Future for OursJoin<T> {
         Pin::new(&mut self.0)
             .poll(cx)
             .map(|output| output.expect("the task did not panic"))
+    }
+}
+
+impl<const W: usize, const CURRENT: bool> CountingPeer for Ours<W, CURRENT> {
+    fn counts(&self) -> Counts {
+        let metrics = self.0.metrics();
+        Counts {
+            parks: metrics.total(|worker| worker.parks),
+            unparks: metrics.total(|worker| worker.unparks),
+            empty_unparks: metrics.total(|worker| worker.empty_unparks),
+            steals: metrics.total(|worker| worker.steals + worker.slot_steals),
+        }
     }
 }

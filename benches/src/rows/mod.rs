@@ -4,18 +4,26 @@
 //! systems without futures): it says how many operations one repetition has and how long some
 //! repetitions took. The other rows make their [`Sample`]s themselves.
 
+mod churn;
 mod connect;
 mod counted;
 mod echo;
+mod fairness;
+mod flood;
 mod fork;
 mod hello;
 mod idle;
 mod memory;
+mod naps;
 mod remote;
+mod scale;
 mod spawn;
+mod stall;
+mod start;
 mod switch;
 mod syscalls;
 mod timers;
+mod wake;
 
 use std::marker::PhantomData;
 use std::time::Duration;
@@ -105,11 +113,19 @@ pub(crate) fn all() -> Vec<Row> {
         switch::rows(),
         fork::rows(),
         timers::rows(),
+        naps::rows(),
         echo::rows(),
         connect::rows(),
         syscalls::rows(),
         idle::rows(),
         memory::rows(),
+        fairness::rows(),
+        flood::rows(),
+        wake::rows(),
+        churn::rows(),
+        stall::rows(),
+        start::rows(),
+        scale::rows(),
         hello::rows(),
     ]
     .into_iter()
