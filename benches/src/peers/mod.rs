@@ -16,7 +16,11 @@ mod uring;
 use std::future::Future;
 use std::io;
 use std::net::TcpListener;
+use std::task::{Context, Poll};
 use std::time::Duration;
+
+use futures::StreamExt;
+use futures::stream::FuturesUnordered;
 
 use self::async_executor::AsyncExecutor;
 pub(crate) use self::echo::{EchoPeer, PerEchoPeer, each_echo};
@@ -66,6 +70,11 @@ pub(crate) trait AsyncPeer: Peer {
         future: F,
     ) -> impl Future<Output = bool> + Send;
 
+    /// A set of handles, of the kind that is usual there.
+    fn handles() -> impl Handles<Self::Inside> + 'static {
+        FuturesUnordered::new()
+    }
+
     /// Accepts connections for ever and sends back what each sends, a task for each, which holds a buffer of
     /// so many bytes.
     fn echo<const BUFFER: usize>(
@@ -89,6 +98,37 @@ pub(crate) trait Spawner: Clone + Send + Sync + 'static {
     fn detach<F>(&self, future: F)
     where
         F: Future<Output = ()> + Send + 'static;
+}
+
+/// Handles of tasks that run, taken out as the tasks finish.
+pub(crate) trait Handles<S: Spawner>: Send {
+    /// Spawns a task and keeps its handle.
+    fn spawn<F>(&mut self, spawner: &S, future: F)
+    where
+        F: Future<Output = ()> + Send + 'static;
+
+    /// Takes out those that have finished, as many as the system likes to give at once. Ready when none
+    /// is left.
+    fn poll_drain(&mut self, cx: &mut Context<'_>) -> Poll<()>;
+}
+
+impl<S: Spawner> Handles<S> for FuturesUnordered<S::Join<()>> {
+    fn spawn<F>(&mut self, spawner: &S, future: F)
+    where
+        F: Future<Output = ()> + Send + 'static,
+    {
+        self.push(spawner.spawn(future));
+    }
+
+    fn poll_drain(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        loop {
+            match self.poll_next_unpin(cx) {
+                Poll::Ready(Some(())) => {}
+                Poll::Ready(None) => return Poll::Ready(()),
+                Poll::Pending => return Poll::Pending,
+            }
+        }
+    }
 }
 
 /// A system that runs bare closures.

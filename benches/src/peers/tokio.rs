@@ -9,9 +9,9 @@ use std::time::Duration;
 
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::runtime::{Builder, Handle, Runtime};
-use tokio::task::JoinHandle;
+use tokio::task::{JoinHandle, JoinSet};
 
-use super::{AsyncPeer, Peer, Spawner};
+use super::{AsyncPeer, Handles, Peer, Spawner};
 
 /// The multi-thread runtime with `W` workers; the root is polled beside them.
 pub(crate) type TokioMulti<const W: usize> = Tokio<W, false>;
@@ -84,6 +84,10 @@ impl<const W: usize, const CURRENT: bool> AsyncPeer for Tokio<W, CURRENT> {
         tokio::time::timeout(duration, future).await.is_ok()
     }
 
+    fn handles() -> impl Handles<TokioInside> + 'static {
+        JoinSet::new()
+    }
+
     async fn echo<const BUFFER: usize>(_: TokioInside, listener: TcpListener) -> io::Result<()> {
         listener.set_nonblocking(true)?;
         let listener = tokio::net::TcpListener::from_std(listener)?;
@@ -143,5 +147,26 @@ impl<T> Future for TokioJoin<T> {
         Pin::new(&mut self.0)
             .poll(cx)
             .map(|output| output.expect("the task did not panic"))
+    }
+}
+
+/// A plain set of futures does badly with tokio's handles: when the budget of a poll is used up, it asks
+/// all the others that are ready in vain.
+impl Handles<TokioInside> for JoinSet<()> {
+    fn spawn<F>(&mut self, _: &TokioInside, future: F)
+    where
+        F: Future<Output = ()> + Send + 'static,
+    {
+        JoinSet::spawn(self, future);
+    }
+
+    fn poll_drain(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        loop {
+            match self.poll_join_next(cx) {
+                Poll::Ready(Some(output)) => output.expect("the task did not panic"),
+                Poll::Ready(None) => return Poll::Ready(()),
+                Poll::Pending => return Poll::Pending,
+            }
+        }
     }
 }

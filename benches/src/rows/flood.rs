@@ -15,15 +15,12 @@ use std::task::Poll;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use futures::StreamExt;
-use futures::stream::FuturesUnordered;
-
 use super::{Metric, Program, Row, less, timed_row};
 use crate::bell::Bell;
 use crate::countdown::Countdown;
 use crate::harness::Sample;
 use crate::pace::spin;
-use crate::peers::{AsyncPeer, PerAsyncPeer, Spawner, each_async, in_task};
+use crate::peers::{AsyncPeer, Handles, PerAsyncPeer, Spawner, each_async, in_task};
 use crate::statistics::percentile;
 
 /// How long a request takes its worker.
@@ -42,7 +39,7 @@ static WAITS: [AtomicU32; MOST] = [const { AtomicU32::new(0) }; MOST];
 pub(super) struct FloodSample<F>(PhantomData<F>);
 
 /// What is special about a flood.
-trait Flood: 'static {
+pub(super) trait Flood: 'static {
     /// Requests, as a multiple of what two workers serve.
     const LOAD: f64 = 1.3;
     /// Whether the pump keeps the handles, and takes those of finished tasks out.
@@ -60,13 +57,16 @@ trait Flood: 'static {
 /// Nobody waits for the tasks.
 struct Detached;
 /// The pump keeps the handles in a set.
-struct Handles;
+struct Kept;
 /// An outside thread wakes the pump.
 struct Outside;
 /// Each request awaits two children, which do half the work each.
 struct Children;
 /// Detached, at 0.7 times of what two workers serve.
 struct Seventy;
+
+/// Detached, at 0.8 times of what two workers serve: the load of another row.
+pub(super) struct Eighty;
 
 /// What all tasks of a sample look at.
 struct Scene {
@@ -94,7 +94,7 @@ pub(super) fn rows() -> Vec<Row> {
         row(
             "flood_handles",
             "the same, handles kept in a set",
-            each_async::<FloodSample<Handles>>,
+            each_async::<FloodSample<Kept>>,
         ),
         row(
             "flood_outside",
@@ -119,7 +119,7 @@ pub(super) fn rows() -> Vec<Row> {
 
 impl Flood for Detached {}
 
-impl Flood for Handles {
+impl Flood for Kept {
     const KEEPS_HANDLES: bool = true;
 }
 
@@ -139,6 +139,10 @@ impl Flood for Seventy {
             .map(|share| percentile(waits, share).into())
             .to_vec()
     }
+}
+
+impl Flood for Eighty {
+    const LOAD: f64 = 0.8;
 }
 
 impl<F: Flood> PerAsyncPeer for FloodSample<F> {
@@ -162,13 +166,13 @@ impl<F: Flood> PerAsyncPeer for FloodSample<F> {
 }
 
 /// Floods the system for `time`, and waits until it has served everything. How many requests there were.
-async fn flood<P: AsyncPeer, F: Flood>(
+pub(super) async fn flood<P: AsyncPeer, F: Flood>(
     spawner: P::Inside,
     time: Duration,
     bell: Option<Arc<Bell>>,
 ) -> u32 {
     let scene = Scene::begin(F::LOAD, time);
-    let mut handles = FuturesUnordered::new();
+    let mut handles = P::handles();
     let mut spawned = 0;
     while spawned < scene.requests {
         let due = scene.due();
@@ -176,7 +180,7 @@ async fn flood<P: AsyncPeer, F: Flood>(
             if F::HAS_CHILDREN {
                 spawner.detach(parent(spawner.clone(), scene, number));
             } else if F::KEEPS_HANDLES {
-                handles.push(spawner.spawn(request(scene, number)));
+                handles.spawn(&spawner, request(scene, number));
             } else {
                 spawner.detach(request(scene, number));
             }
@@ -184,7 +188,7 @@ async fn flood<P: AsyncPeer, F: Flood>(
         spawned = due;
         if F::KEEPS_HANDLES {
             poll_fn(|cx| {
-                while let Poll::Ready(Some(())) = handles.poll_next_unpin(cx) {}
+                let _ = handles.poll_drain(cx);
                 Poll::Ready(())
             })
             .await;
@@ -194,7 +198,7 @@ async fn flood<P: AsyncPeer, F: Flood>(
             None => P::yield_now().await,
         }
     }
-    while handles.next().await.is_some() {}
+    poll_fn(|cx| handles.poll_drain(cx)).await;
     scene.served.wait().await;
     scene.requests
 }

@@ -11,11 +11,10 @@ use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use super::flood::{Eighty, flood};
 use super::{Metric, Program, Row, less, timed_row};
 use crate::bell::Bell;
-use crate::countdown::Countdown;
 use crate::harness::Sample;
-use crate::pace::spin;
 use crate::peers::{AsyncPeer, PerAsyncPeer, Spawner, each_async, in_task};
 use crate::statistics::percentile;
 use crate::usage::Usage;
@@ -23,29 +22,23 @@ use crate::usage::Usage;
 /// How long the ringing thread sleeps in between: long enough for everyone to be parked again.
 const GAP: Duration = Duration::from_micros(300);
 
-/// Tasks that keep the pool busy. Each works for a fifth of its period: together, 8 of them take 1.6 of
-/// two workers.
-const LOADERS: u32 = 8;
-const PERIOD: Duration = Duration::from_millis(5);
-/// A loader works in slices, and lets others run after each.
-const SLICE: Duration = Duration::from_micros(5);
-const SLICES: u32 = 200;
-
 /// Wakes while nothing else happens.
 pub(super) struct Idle;
 
-/// Wakes while tasks keep two workers busy for 80 % of the time.
+/// Wakes beside a flood of tasks of 5 us that takes 80 % of what two workers have to give.
 pub(super) struct Busy;
 
-/// What the ringing thread and the tasks look at.
+/// What the ringing thread and the listening task look at.
 struct Scene {
     bell: Bell,
     start: Instant,
     /// When the bell was last rung, in nanoseconds since the start.
     rung_at: AtomicU64,
+    /// How often it was rung.
+    rung: AtomicU32,
     /// How often it was heard.
     heard: AtomicU32,
-    /// Whether the listener has heard all.
+    /// Whether no more will be rung.
     ended: AtomicBool,
 }
 
@@ -79,15 +72,15 @@ impl PerAsyncPeer for Idle {
 
     fn make<P: AsyncPeer>() -> Program {
         |plan, _| {
-            let wakes = if plan.quick { 300 } else { 1000 };
+            let time = Duration::from_millis(if plan.quick { 150 } else { 500 });
             let peer = P::start();
             let scene = Scene::leak();
-            let ringer = thread::spawn(move || scene.ring(wakes));
-            let waits = in_task(&peer, scene.listen(wakes));
+            let ringer = thread::spawn(move || scene.ring(time));
+            let waits = in_task(&peer, scene.listen());
             let cpu = ringer.join().expect("the ringing thread does not panic");
             Sample::of(vec![
                 micros(&waits, 0.5),
-                cpu.as_nanos() as f64 / 1e3 / f64::from(wakes),
+                cpu.as_nanos() as f64 / 1e3 / waits.len() as f64,
             ])
         }
     }
@@ -98,53 +91,20 @@ impl PerAsyncPeer for Busy {
 
     fn make<P: AsyncPeer>() -> Program {
         |plan, _| {
-            let wakes = if plan.quick { 400 } else { 2000 };
+            let time = Duration::from_millis(if plan.quick { 200 } else { 1000 });
             let peer = P::start();
             let scene = Scene::leak();
-            let waits = in_task(&peer, beside_load::<P>(peer.inside(), scene, wakes));
+            let spawner = peer.inside();
+            let waits = in_task(&peer, async move {
+                let listener = spawner.spawn(scene.listen());
+                let ringer = thread::spawn(move || scene.ring(time));
+                flood::<P, Eighty>(spawner, time, None).await;
+                let waits = listener.await;
+                ringer.join().expect("the ringing thread does not panic");
+                waits
+            });
             Sample::of(vec![micros(&waits, 0.5), micros(&waits, 0.99)])
         }
-    }
-}
-
-/// Starts the load, then lets the bell be rung. The waits, sorted.
-async fn beside_load<P: AsyncPeer>(
-    spawner: P::Inside,
-    scene: &'static Scene,
-    wakes: u32,
-) -> Vec<u32> {
-    let done = Countdown::leak(LOADERS.into());
-    for number in 0..LOADERS {
-        spawner.detach(async move {
-            load::<P>(scene, PERIOD * number / LOADERS).await;
-            done.count();
-        });
-    }
-    let listener = spawner.spawn(scene.listen(wakes));
-    thread::spawn(move || {
-        thread::sleep(2 * PERIOD);
-        scene.ring(wakes);
-    });
-    let waits = listener.await;
-    scene.ended.store(true, Ordering::Relaxed);
-    done.wait().await;
-    waits
-}
-
-/// Works for a fifth of each period, the first of which begins after `delay`. Late is caught up with, so
-/// that a system with coarse timers has as much work as the others.
-async fn load<P: AsyncPeer>(scene: &'static Scene, delay: Duration) {
-    let mut begin = Instant::now() + delay;
-    while !scene.ended.load(Ordering::Relaxed) {
-        let early = begin.saturating_duration_since(Instant::now());
-        if !early.is_zero() {
-            P::sleep(early).await;
-        }
-        for _ in 0..SLICES {
-            spin(SLICE);
-            P::yield_now().await;
-        }
-        begin += PERIOD;
     }
 }
 
@@ -154,36 +114,48 @@ impl Scene {
             bell: Bell::default(),
             start: Instant::now(),
             rung_at: AtomicU64::new(0),
+            rung: AtomicU32::new(0),
             heard: AtomicU32::new(0),
             ended: AtomicBool::new(false),
         }))
     }
 
-    /// Rings so often, each time after the last ring was heard. The process's processor time meanwhile.
-    fn ring(&self, wakes: u32) -> Duration {
-        thread::sleep(GAP * 10);
+    /// Rings for so long, each time after the last ring was heard: a time and not a number, so that a
+    /// system that hears late does not take for ever. The process's processor time meanwhile.
+    fn ring(&self, time: Duration) -> Duration {
         let before = Usage::now();
-        for number in 0..wakes {
+        let begin = Instant::now();
+        while begin.elapsed() < time {
             thread::sleep(GAP);
-            while self.heard.load(Ordering::Relaxed) < number {
-                thread::sleep(GAP);
+            let rung = self.rung.load(Ordering::Relaxed);
+            if self.heard.load(Ordering::Relaxed) == rung {
+                let now = self.start.elapsed().as_nanos() as u64;
+                self.rung_at.store(now, Ordering::Relaxed);
+                self.rung.store(rung + 1, Ordering::Relaxed);
+                self.bell.ring();
             }
-            let now = self.start.elapsed().as_nanos() as u64;
-            self.rung_at.store(now, Ordering::Relaxed);
-            self.bell.ring();
         }
+        // The last ring asks for nothing but to end; one that is not heard yet is heard with it.
+        self.ended.store(true, Ordering::Relaxed);
+        self.bell.ring();
         before.spent().cpu
     }
 
-    /// Hears the bell so often. The waits from ring to poll, sorted.
-    async fn listen(&self, wakes: u32) -> Vec<u32> {
-        let mut waits = Vec::with_capacity(wakes as usize);
-        for number in 0..wakes {
+    /// Listens to the end. The waits from ring to poll, in nanoseconds, sorted.
+    async fn listen(&self) -> Vec<u32> {
+        let mut waits = Vec::with_capacity(10_000);
+        let mut ended = false;
+        while !ended {
             self.bell.heard().await;
-            // Written before the ring that was heard.
-            let rung_at = Duration::from_nanos(self.rung_at.load(Ordering::Relaxed));
-            waits.push((self.start.elapsed() - rung_at).as_nanos() as u32);
-            self.heard.store(number + 1, Ordering::Relaxed);
+            // All of these were written before the ring that was heard.
+            ended = self.ended.load(Ordering::Relaxed);
+            let rung = self.rung.load(Ordering::Relaxed);
+            if self.heard.load(Ordering::Relaxed) < rung {
+                let rung_at = Duration::from_nanos(self.rung_at.load(Ordering::Relaxed));
+                let wait = (self.start.elapsed() - rung_at).as_nanos();
+                waits.push(u32::try_from(wait).unwrap_or(u32::MAX));
+                self.heard.store(rung, Ordering::Relaxed);
+            }
         }
         waits.sort_unstable();
         waits
@@ -193,4 +165,19 @@ impl Scene {
 /// A percentile of sorted nanoseconds, in microseconds.
 fn micros(waits: &[u32], share: f64) -> f64 {
     f64::from(percentile(waits, share)) / 1e3
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_ring_is_heard_once() {
+        let scene = Scene::leak();
+        let ringer = thread::spawn(move || scene.ring(Duration::from_millis(20)));
+        let waits = futures::executor::block_on(scene.listen());
+        ringer.join().unwrap();
+        assert_eq!(waits.len(), scene.rung.load(Ordering::Relaxed) as usize);
+        assert!(!waits.is_empty());
+    }
 }
