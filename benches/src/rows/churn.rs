@@ -21,6 +21,8 @@ const WORK: Duration = Duration::from_micros(1);
 /// From one task to the next, but for the slow events of [`Rare`].
 const PERIOD: Duration = Duration::from_micros(500);
 const RARE_PERIOD: Duration = Duration::from_millis(10);
+/// Until the threads of a runtime have started and parked, 64 of them on a machine that is not idle too.
+const SETTLE: Duration = Duration::from_millis(100);
 
 /// Unparks that found nothing, per park.
 pub(super) struct Churn;
@@ -166,8 +168,7 @@ struct Spent {
 
 /// So many tasks, one each period, from an outside thread. The caller waits in `block_on` meanwhile.
 fn churn<P: AsyncPeer>(peer: &P, period: Duration, tasks: u32) -> Spent {
-    // The threads of a runtime that was just started are still on their way to park.
-    peer.block_on(P::sleep(Duration::from_millis(20)));
+    peer.block_on(P::sleep(SETTLE));
     let countdown = Countdown::leak(tasks.into());
     let spawner = peer.outside();
     let (usage, start) = (Usage::now(), Instant::now());
