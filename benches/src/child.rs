@@ -8,6 +8,7 @@ use std::time::Duration;
 use rustix::process::{Pid, Resource, Rlimit, Signal};
 use rustix::thread::CpuSet;
 
+use crate::apart;
 use crate::echo::{connect, hold, load};
 use crate::instructions;
 use crate::peers::{self, PerAsyncPeer};
@@ -28,6 +29,7 @@ pub(crate) fn start(words: &[&str]) -> Child {
     let mut process = Command::new(program)
         .arg(COMMAND)
         .args(words)
+        .env(peers::SMOL_ENVIRONMENT.0, peers::SMOL_ENVIRONMENT.1)
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .spawn()
@@ -74,6 +76,9 @@ pub(crate) fn run(words: &[String]) {
         ["hold", port] => {
             let server = SocketAddr::from((Ipv4Addr::LOCALHOST, number(port) as u16));
             hold::run(server).expect("connections can be opened");
+        }
+        [apart::COMMAND, row, system, millis, quick, known] => {
+            apart::report([row, system, millis, quick, known]);
         }
         ["memory", system, tasks] => {
             println!("{}", for_system::<MemoryReport>(system)(number(tasks)))

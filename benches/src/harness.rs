@@ -3,6 +3,7 @@
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::Duration;
 
+use crate::apart;
 use crate::args::{Args, check, selects};
 use crate::peers::{self, Entry};
 use crate::report;
@@ -196,6 +197,9 @@ fn run_row(
                 watchdog.watch(label.clone());
             }
             match catch_unwind(AssertUnwindSafe(|| {
+                if program.process_wide {
+                    return apart::sample(row.name, &program.name, plan, &mut repetitions[index]);
+                }
                 (program.item)(plan, &mut repetitions[index])
             })) {
                 Ok(sample) => systems[index].samples.push(sample),

@@ -30,10 +30,12 @@
 //! - [`report`] and [`json`]: the tables, the file;
 //! - [`html`], [`svg`] and [`chart`]: the page, its drawings, and the main chart for README;
 //! - [`instructions`]: the instruction gate, a command of its own;
+//! - [`apart`]: a process for each sample of a system whose threads would stay (smol);
 //! - [`child`]: the processes that some rows start (this program again, with a hidden command).
 //!
 //! Linux only: it reads `/proc`.
 
+mod apart;
 mod args;
 mod bell;
 mod chart;
@@ -46,6 +48,7 @@ mod instructions;
 mod json;
 mod pace;
 mod peers;
+mod random;
 mod report;
 mod rows;
 mod setting;

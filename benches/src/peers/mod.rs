@@ -7,8 +7,10 @@ mod async_executor;
 mod echo;
 mod epoll;
 mod ours;
+mod pools;
 mod rayon;
 mod scaled;
+mod smol;
 mod tokio;
 #[cfg(feature = "uring")]
 mod uring;
@@ -25,14 +27,21 @@ use futures::stream::FuturesUnordered;
 use self::async_executor::AsyncExecutor;
 pub(crate) use self::echo::{EchoPeer, PerEchoPeer, each_echo};
 use self::ours::{OursCurrent, OursMulti};
+use self::pools::{BoundedDeques, ChaseLev, LockedDeques, OneQueue, Pool};
 use self::rayon::Rayon;
 pub(crate) use self::scaled::{each_counting, each_scaled};
+pub(crate) use self::smol::ENVIRONMENT as SMOL_ENVIRONMENT;
+use self::smol::Smol;
 use self::tokio::{TokioCurrent, TokioMulti};
 
 /// A system, started for one sample; dropping it ends its threads.
 pub(crate) trait Peer: Sized + 'static {
     /// How many threads run tasks.
     const WORKERS: usize;
+
+    /// Whether its threads stay for as long as the process. Every sample then has a process of its own,
+    /// so that they are not in the way of the others.
+    const PROCESS_WIDE: bool = false;
 
     /// Family and form, such as `tokio-mt2`. Names that begin with `tokio` are what `ours` is set
     /// beside.
@@ -220,6 +229,8 @@ pub(crate) struct Entry<T> {
     pub(crate) name: String,
     /// Its workers.
     pub(crate) workers: usize,
+    /// Whether its threads stay for as long as the process.
+    pub(crate) process_wide: bool,
     /// What was made for it.
     pub(crate) item: T,
 }
@@ -235,6 +246,7 @@ pub(crate) fn each_async<T: PerAsyncPeer>() -> Vec<Entry<T::Item>> {
         entry::<T, TokioCurrent>(),
         entry::<T, AsyncExecutor<2>>(),
         entry::<T, AsyncExecutor<1>>(),
+        entry::<T, Smol>(),
         entry::<T, OursMulti<2>>(),
         entry::<T, OursMulti<1>>(),
         entry::<T, OursCurrent>(),
@@ -246,7 +258,15 @@ pub(crate) fn each_closure<T: PerClosurePeer>() -> Vec<Entry<T::Item>> {
     fn entry<T: PerClosurePeer, P: ClosurePeer>() -> Entry<T::Item> {
         named::<P, _>(T::make::<P>())
     }
-    vec![entry::<T, Rayon<2>>(), entry::<T, Rayon<1>>()]
+    vec![
+        entry::<T, Rayon<2>>(),
+        entry::<T, Rayon<1>>(),
+        entry::<T, Pool<OneQueue, 2>>(),
+        entry::<T, Pool<LockedDeques, 2>>(),
+        entry::<T, Pool<BoundedDeques, 2>>(),
+        entry::<T, Pool<ChaseLev, 2>>(),
+        entry::<T, Pool<ChaseLev, 1>>(),
+    ]
 }
 
 /// One `T` for each system that forks and joins.
@@ -330,6 +350,7 @@ fn named<P: Peer, T>(item: T) -> Entry<T> {
     Entry {
         name: P::name(),
         workers: P::WORKERS,
+        process_wide: P::PROCESS_WIDE,
         item,
     }
 }

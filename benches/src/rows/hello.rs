@@ -89,6 +89,7 @@ fn programs() -> Vec<Entry<Program>> {
     let entry = |name: &str, item: Program| Entry {
         name: name.to_owned(),
         workers: JOBS,
+        process_wide: false,
         item,
     };
     vec![
