@@ -9,7 +9,7 @@ usage: cargo run --release -p benches -- [ROW...] [OPTIONS]
   ROW            rows to run, by name or by the beginning of it (default: all)
   --rounds N     rounds, in each of which all systems take their turn (default 7; 3 with --quick)
   --peers LIST   systems to run, by name or by the beginning of it, separated by commas
-  --quick        short samples: about 20 seconds for everything, for a first look only
+  --quick        short samples: a few minutes for everything, for a first look only
   --list         names the rows and the systems
   --json FILE    also writes all figures to FILE
   --html FILE    also writes a page with everything: one file, no network needed

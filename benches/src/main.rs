@@ -58,6 +58,7 @@ mod svg;
 mod targets;
 mod usage;
 mod watchdog;
+mod work;
 
 use std::path::Path;
 use std::process::ExitCode;

@@ -53,10 +53,20 @@ pub(crate) struct Outcome {
     pub(crate) margin: f64,
 }
 
+const ALL2: &[&str] = &[
+    "tokio-mt2",
+    "asx-2",
+    "smol-2",
+    "rayon-2",
+    "pool-a-2",
+    "pool-b-2",
+    "pool-c-2",
+    "pool-d-2",
+];
 const ASX1: &[&str] = &["asx-1"];
 const ASX2: &[&str] = &["asx-2"];
 const ASYNC1: &[&str] = &["tokio-mt1", "tokio-ct", "asx-1"];
-const ASYNC2: &[&str] = &["tokio-mt2", "asx-2"];
+const ASYNC2: &[&str] = &["tokio-mt2", "asx-2", "smol-2"];
 const BEST1: &[&str] = &["tokio-mt1", "tokio-ct", "asx-1", "epoll-1"];
 const CT: &[&str] = &["tokio-ct"];
 const EPOLL1: &[&str] = &["epoll-1"];
@@ -64,6 +74,7 @@ const EPOLL2: &[&str] = &["epoll-2"];
 const MT1: &[&str] = &["tokio-mt1"];
 const MT2: &[&str] = &["tokio-mt2"];
 const MT2_EPOLL2: &[&str] = &["tokio-mt2", "epoll-2"];
+const POOL_D2: &[&str] = &["pool-d-2"];
 const RAYON2: &[&str] = &["rayon-2"];
 const TOKIO_FULL: &[&str] = &["tokio-full"];
 const TOKIO_RT: &[&str] = &["tokio-rt"];
@@ -86,10 +97,13 @@ pub(crate) fn all() -> Vec<Target> {
         must("spawn_detached", "ours-2", Times(2.0, MT2)),
         must("spawn_detached", "ours-2", Times(1.0, ASYNC2)),
         must("spawn_detached", "ours-1", Times(1.0, ASYNC1)),
+        moonshot("spawn_detached", "ours-2", Times(1.0, POOL_D2)),
         must("spawn_remote_1", "ours-2", Times(2.0, MT2)),
         must("spawn_remote_1", "ours-2", Times(1.2, ASYNC2)),
+        moonshot("spawn_remote_1", "ours-2", Times(1.0, POOL_D2)),
         must("spawn_remote_4", "ours-2", Times(2.0, MT2)),
         must("spawn_remote_4", "ours-2", Times(1.2, ASYNC2)),
+        moonshot("spawn_remote_4", "ours-2", Times(1.0, POOL_D2)),
         must("yield", "ours-2", Times(1.2, MT2)),
         moonshot("yield", "ours-2", Times(2.0, MT2)),
         must("oneshot", "ours-2", Times(3.0, MT2)),
@@ -104,6 +118,29 @@ pub(crate) fn all() -> Vec<Target> {
         moonshot("fib", "ours-2", Times(10.0, MT2)),
         must("join_fib", "ours-2", Times(1.0, RAYON2)),
         moonshot("join_fib", "ours-2", Times(1.6, RAYON2)),
+        must("fib_live", "ours-2", AtMost(300.0)),
+        must("tree_live_detached", "ours-2", AtMost(300.0)),
+        moonshot("tree_live_detached", "ours-2", AtMost(100.0)),
+        must("tree_live_512", "ours-2", AtMost(3_000.0)),
+        moonshot("tree_live_512", "ours-2", AtMost(2_000.0)),
+        must("merge_sort", "ours-2", Times(1.0, RAYON2)),
+        moonshot("merge_sort", "ours-2", Times(1.0, RAYON2)),
+        must("fork_cutoff", "ours-2", Times(3.0, MT2)),
+        moonshot("fork_cutoff", "ours-2", Times(1.0, POOL_D2)),
+        must("nothing_1m", "ours-2", Times(1.8, MT2)),
+        must("nothing_1m", "ours-2", Times(1.2, ASYNC2)),
+        moonshot("nothing_1m", "ours-2", Times(1.0, POOL_D2)),
+        must("micro_300k", "ours-2", Times(1.7, MT2)),
+        must("micro_300k", "ours-2", Times(1.05, ALL2)),
+        moonshot("micro_300k", "ours-2", AtMost(550.0)),
+        must("coarse_10k", "ours-2", share(1.03, ALL2)),
+        moonshot("coarse_10k", "ours-2", AtMost(10_200.0)),
+        must("phases.generate", "ours-2", Times(1.0, ALL2)),
+        must("phases.sort", "ours-2", Times(1.0, ALL2)),
+        must("phases.save", "ours-2", Times(1.0, ALL2)),
+        moonshot("phases.generate", "ours-2", Times(1.0, ALL2)),
+        moonshot("phases.sort", "ours-2", Times(1.0, ALL2)),
+        moonshot("phases.save", "ours-2", Times(1.0, ALL2)),
         must("timer_create", "ours-2", Times(1.3, MT2)),
         must("timer_create", "ours-1", Times(5.0, CT)),
         moonshot("timer_create", "ours-2", Times(2.0, MT2)),

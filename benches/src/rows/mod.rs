@@ -4,6 +4,7 @@
 //! systems without futures): it says how many operations one repetition has and how long some
 //! repetitions took. The other rows make their [`Sample`]s themselves.
 
+mod bulk;
 mod churn;
 mod connect;
 mod counted;
@@ -11,10 +12,14 @@ mod echo;
 mod fairness;
 mod flood;
 mod fork;
+mod fork_cutoff;
 mod hello;
 mod idle;
+mod live;
 mod memory;
+mod merge_sort;
 mod naps;
+mod phases;
 mod remote;
 mod scale;
 mod spawn;
@@ -112,6 +117,11 @@ pub(crate) fn all() -> Vec<Row> {
         remote::rows(),
         switch::rows(),
         fork::rows(),
+        live::rows(),
+        merge_sort::rows(),
+        fork_cutoff::rows(),
+        bulk::rows(),
+        phases::rows(),
         timers::rows(),
         naps::rows(),
         echo::rows(),

@@ -40,7 +40,11 @@ impl<const THREADS: usize> AsyncRow for Remote<THREADS> {
             move || spawner.detach(async move { countdown.count() })
         };
         (0..repetitions)
-            .map(|_| flood(THREADS, one, |countdown| peer.block_on(countdown.wait())))
+            .map(|_| {
+                flood(THREADS, TASKS, one, |countdown| {
+                    peer.block_on(countdown.wait())
+                })
+            })
             .sum()
     }
 }
@@ -55,7 +59,7 @@ impl<const THREADS: usize> ClosureRow for Remote<THREADS> {
         };
         (0..repetitions)
             .map(|_| {
-                flood(THREADS, one, |countdown| {
+                flood(THREADS, TASKS, one, |countdown| {
                     futures::executor::block_on(countdown.wait())
                 })
             })
@@ -63,13 +67,15 @@ impl<const THREADS: usize> ClosureRow for Remote<THREADS> {
     }
 }
 
-/// `spawn` makes a thread's way to spawn one task, `wait` waits for all of them.
-fn flood<S: Fn() + Send>(
+/// How long it takes from the first of `tasks` to the end of the last: `spawn` makes a thread's way to
+/// spawn one of them, `wait` waits for all of them.
+pub(super) fn flood<S: Fn() + Send>(
     threads: usize,
+    tasks: u64,
     spawn: impl Fn(&'static Countdown) -> S,
     wait: impl FnOnce(&'static Countdown),
 ) -> Duration {
-    let share = TASKS / threads as u64;
+    let share = tasks / threads as u64;
     let countdown = Countdown::leak(share * threads as u64);
     let ready = Barrier::new(threads + 1);
     thread::scope(|scope| {
