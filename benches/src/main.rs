@@ -1,4 +1,4 @@
-//! Side-by-side benches: this runtime beside tokio, async-executor and rayon, in one run.
+//! Side-by-side benches: this runtime beside its peers, in one run.
 //!
 //! ```text
 //! cargo run --release -p benches -- [ROW...] [--rounds N] [--peers LIST] [--quick] [--list] [--json FILE] [--html FILE]

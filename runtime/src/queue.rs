@@ -20,6 +20,7 @@ use std::cell::Cell;
 
 use crossbeam_deque::{Steal, Stealer, Worker};
 
+use crate::metrics::Counter;
 use crate::task::raw::Kind;
 use crate::task::refs::Runnable;
 use crate::task::slot::{Origin, Slot};
@@ -59,6 +60,8 @@ pub(crate) struct Shelf {
     pub(crate) slot: Slot,
     pub(crate) fork: Stealer<Runnable>,
     pub(crate) fair: Stealer<Runnable>,
+    /// Tasks that the owner has taken out of the fair lane.
+    pub(crate) fair_served: Counter,
 }
 
 impl Lanes {
@@ -68,6 +71,7 @@ impl Lanes {
             slot: Slot::new(),
             fork: fork.stealer(),
             fair: fair.stealer(),
+            fair_served: Counter::default(),
         };
         let lanes = Self {
             fork_oldest: fork.stealer(),
@@ -132,11 +136,17 @@ impl Lanes {
         let fair_first = self.fair_first.get();
         self.fair_first.set(!fair_first);
         let task = if fair_first {
-            self.fair.pop().or_else(|| self.pop_fork(now))
+            self.pop_fair(shelf).or_else(|| self.pop_fork(now))
         } else {
-            self.pop_fork(now).or_else(|| self.fair.pop())
+            self.pop_fork(now).or_else(|| self.pop_fair(shelf))
         };
         task.or_else(|| shelf.slot.take().map(|(task, _)| task))
+    }
+
+    fn pop_fair(&self, shelf: &Shelf) -> Option<Runnable> {
+        let task = self.fair.pop()?;
+        shelf.fair_served.add(1);
+        Some(task)
     }
 
     fn pop_fork(&self, now: u32) -> Option<Runnable> {

@@ -51,6 +51,8 @@ pub(crate) struct Seat {
     pub(crate) rng: Cell<u64>,
     /// Where the next search begins, in round-robin order.
     pub(crate) next_victim: Cell<usize>,
+    /// Whom the last comparison of speed was with, what both had served then, and looks since.
+    pub(crate) compared: Cell<(usize, [u64; 2], u8)>,
     /// A block of task ids that are this seat's to hand out.
     pub(crate) ids: Cell<(u64, u64)>,
     /// The slot that the last search saw but did not take: whose, and in which poll.
@@ -104,6 +106,7 @@ impl Seat {
             next_victim: Cell::new(index + 1),
             // Spread, and never zero: the generator would stay there.
             rng: Cell::new((seed ^ (index as u64 + 1).wrapping_mul(0x9E37_79B9_7F4A_7C15)) | 1),
+            compared: Cell::new((usize::MAX, [0, 0], 0)),
             ids: Cell::new((0, 0)),
             seen_slot: Cell::new((usize::MAX, 0)),
         }

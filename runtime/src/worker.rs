@@ -23,9 +23,6 @@ use crate::sync::atomic::AtomicBool;
 use crate::sync::atomic::Ordering::{Relaxed, SeqCst};
 use crate::task::refs::Runnable;
 
-/// The backlog is looked into once in so many picks even when there is work here.
-const BACKLOG_EVERY: u32 = 61;
-
 /// One victim is compared with us once in so many picks.
 const REBALANCE_EVERY: u32 = 128;
 
@@ -143,11 +140,11 @@ impl Worker {
     fn next_task(&self, seat: &Seat) -> Option<Runnable> {
         let tick = seat.tick.get().wrapping_add(1);
         seat.tick.set(tick);
+        let mut task = None;
         if tick == seat.clock_at.get() {
             self.look_at_clock(seat, tick);
-        }
-        let mut task = None;
-        if tick.is_multiple_of(BACKLOG_EVERY) {
+            // Also when there is work here. By the clock, so that what comes from outside waits no longer beside long
+            // polls than beside short ones.
             task = self.refill(seat);
         }
         if tick.is_multiple_of(REBALANCE_EVERY) {

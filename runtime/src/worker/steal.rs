@@ -12,6 +12,12 @@ use crate::task::refs::Runnable;
 /// The most that one steal takes.
 const BATCH: usize = 64;
 
+/// In queues shorter than this a turn comes soon in any case.
+const LONG: usize = 16;
+
+/// So many rebalances lie between two comparisons of speed.
+const WINDOW: u8 = 7;
+
 impl Worker {
     /// Looks into every other seat, as a searcher if there are not too many. The searcher's place is kept when
     /// nothing is found: parking gives it up.
@@ -40,9 +46,12 @@ impl Worker {
             return;
         }
         let victim = self.scheduler.peer(first_victim(&self.scheduler, seat));
-        let (theirs, ours) = (victim.shelf.lanes_len(), seat.peer.shelf.lanes_len());
-        if victim.index == seat.index() || theirs <= 2 * ours + 8 {
+        if victim.index == seat.index() {
             return;
+        }
+        let (theirs, ours) = (victim.shelf.lanes_len(), seat.peer.shelf.lanes_len());
+        if theirs <= 2 * ours + 8 {
+            return self.even_out(seat, victim);
         }
         // Each to its own lane: threads that wait in `join` look for forked jobs in the fork lanes alone.
         let (forked, woken) = take_half(seat, victim);
@@ -53,6 +62,37 @@ impl Worker {
             seat.lanes.fair.push(woken);
         }
         self.offer(seat);
+    }
+
+    /// Queues of about the same length need not be served at the same speed: one worker's slot may be busy, or another
+    /// program have half of its core. So tasks come over as far as those here get more turns than those there, by what
+    /// both workers served since they were last compared: a quarter of the way, for what has been seen may be chance.
+    fn even_out(&self, seat: &Seat, victim: &Peer) {
+        let served = [victim, &seat.peer].map(|peer| peer.shelf.fair_served.get());
+        let (index, before, looks) = seat.compared.get();
+        if index != victim.index || looks == WINDOW {
+            seat.compared.set((victim.index, served, 0));
+        } else {
+            seat.compared.set((index, before, looks + 1));
+        }
+        if index != victim.index || looks < WINDOW {
+            return;
+        }
+        let [slow, fast] = [0, 1].map(|who| (served[who] - before[who]) as usize);
+        let (theirs, ours) = (victim.shelf.fair.len(), seat.lanes.fair.len());
+        let surplus = (theirs * fast).saturating_sub(ours * slow) / (slow + fast).max(1);
+        let share = (surplus / 4).min(BATCH);
+        if theirs < LONG || surplus * 8 < theirs || share == 0 {
+            return;
+        }
+        if let Steal::Success(task) = victim
+            .shelf
+            .fair
+            .steal_batch_with_limit_and_pop(&seat.lanes.fair, share)
+        {
+            seat.lanes.fair.push(task);
+            self.offer(seat);
+        }
     }
 
     /// Half of the victim's lanes; one task is returned to run.
