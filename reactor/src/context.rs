@@ -80,53 +80,28 @@ pub(crate) fn expect<R>(f: impl FnOnce(&Reactor, usize) -> R) -> R {
     with(|current| current.map(|(reactor, shard)| f(reactor, shard))).expect(NO_RUNTIME)
 }
 
-/// Runs `f` in the context of `reactor`; afterwards, also when `f` panics, the context from before
-/// is in force again.
-pub(crate) fn within<R>(reactor: &Reactor, f: impl FnOnce() -> R) -> R {
-    if with(|current| current.is_some_and(|(current, _)| current.is(reactor))) {
-        return f();
-    }
-    let _restore = RestoreContext(set(Some((reactor.clone(), 0))));
-    f()
-}
-
-struct RestoreContext(Option<(Reactor, usize)>);
-
-impl Drop for RestoreContext {
-    fn drop(&mut self) {
-        set(self.0.take());
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn shard_of(reactor: &Reactor) -> Option<usize> {
-        with(|current| {
-            current
-                .filter(|(current, _)| current.is(reactor))
-                .map(|(_, shard)| shard)
-        })
+    fn shard() -> Option<usize> {
+        with(|current| current.map(|(_, shard)| shard))
     }
 
     #[test]
-    fn the_innermost_context_counts() {
+    fn the_last_context_counts() {
         let outer = Reactor::detached(4);
         let inner = Reactor::detached(1);
-        assert!(set(Some((outer.clone(), 2))).is_none());
-        assert_eq!(shard_of(&outer), Some(2));
+        assert!(set(Some((outer, 2))).is_none());
+        assert_eq!(shard(), Some(2));
         set_shard(3);
-        within(&outer, || {
-            assert_eq!(shard_of(&outer), Some(3), "no change")
-        });
-        within(&inner, || {
-            assert_eq!((shard_of(&inner), shard_of(&outer)), (Some(0), None));
-        });
-        assert_eq!(shard_of(&outer), Some(3));
+        let before = set(Some((inner, 0)));
+        assert_eq!(shard(), Some(0));
+        set(before);
+        assert_eq!(shard(), Some(3));
         assert!(set(None).is_some());
         set_shard(1);
-        assert!(with(|current| current.is_none()));
+        assert_eq!(shard(), None);
     }
 
     #[test]

@@ -43,6 +43,7 @@ pub struct Driver {
     reactor: Reactor,
     /// Kept for its memory; empty between turns.
     woken: Vec<Waker>,
+    found_many: bool,
 }
 
 /// Events taken from the system at once; what does not fit is taken the next time. Few, so that what
@@ -78,7 +79,14 @@ impl Driver {
             timer,
             reactor,
             woken: Vec::new(),
+            found_many: false,
         })
+    }
+
+    /// Whether the last wait found as many events as it could take: there may be more, and it is worth looking again
+    /// soon.
+    pub fn found_many(&self) -> bool {
+        self.found_many
     }
 
     /// The shared side of this driver.
@@ -105,6 +113,7 @@ impl Driver {
             _ => self.prepare_deadline(timeout)?,
         };
         let result = self.poll.poll(&mut self.events, timeout);
+        self.found_many = self.events.iter().count() == EVENTS_PER_TURN;
         self.reactor.retract_poller_deadline();
         for event in &self.events {
             match event.token() {

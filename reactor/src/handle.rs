@@ -106,11 +106,6 @@ impl Reactor {
         self.wake();
     }
 
-    /// Whether both refer to the same reactor.
-    pub(crate) fn is(&self, other: &Reactor) -> bool {
-        Arc::ptr_eq(&self.shared, &other.shared)
-    }
-
     pub(crate) fn timers(&self) -> &Timers {
         &self.shared.timers
     }

@@ -9,6 +9,7 @@
 //! | `ERROR`        | an error was reported                  | an event          | `clear`, either way   |
 //! | `SHUTDOWN`     | the reactor was shut down              | `shut_down`       | nobody                |
 //! | `HELD`         | reading has to wait, whatever is ready | `hold`            | `release`             |
+//! | `URGENT`       | reads may stop at a mark short of more | an event          | `clear` for reading   |
 //!
 //! Sources are registered edge-triggered: the system reports a change once. The race to prevent is
 //! therefore the forgotten event: an operation finds nothing, an event arrives, and only then does
@@ -54,6 +55,7 @@ const WRITE_CLOSED: usize = 1 << 3;
 const ERROR: usize = 1 << 4;
 const SHUTDOWN: usize = 1 << 5;
 const HELD: usize = 1 << 6;
+const URGENT: usize = 1 << 7;
 
 /// One step of the tick, which takes all bits above the flags and wraps.
 const TICK: usize = 1 << 8;
@@ -77,6 +79,11 @@ impl ReadyEvent {
     /// Whether no event came between `self` and `other`.
     pub(crate) fn same_tick(self, other: ReadyEvent) -> bool {
         self.seen.tick() == other.seen.tick()
+    }
+
+    /// Whether the peer sent urgent data: a read stops at its mark, also if there is more behind it.
+    pub(crate) fn is_urgent(&self) -> bool {
+        self.seen.has(URGENT)
     }
 
     /// Whether the system reported an error; the next operation, or `take_error`, says which.
@@ -105,10 +112,10 @@ impl Flags {
     pub(crate) fn of_event(event: &mio::event::Event) -> Flags {
         let error = event.is_error();
         let read_closed = event.is_read_closed();
-        // An error without a hang-up closes nothing: datagram sockets and sockets with an error
-        // queue report one and go on. What is closed stays ready for good, so only what is certain
-        // may count.
-        let write_closed = event.is_write_closed() && (read_closed || !error);
+        // An error alone closes nothing: datagram sockets and sockets with an error queue report one and
+        // go on, also when the peer has ended its side. What is closed stays ready for good, so only
+        // what is certain may count; and after a real end with an error no operation says `WouldBlock`.
+        let write_closed = event.is_write_closed() && !error;
         let hang_up = read_closed && write_closed;
         let mut flags = 0;
         for (flag, holds) in [
@@ -117,6 +124,7 @@ impl Flags {
             (READ_CLOSED, read_closed),
             (WRITE_CLOSED, write_closed),
             (ERROR, error),
+            (URGENT, event.is_priority()),
         ] {
             if holds {
                 flags |= flag;
@@ -164,7 +172,7 @@ impl Snapshot {
 
 impl fmt::Debug for Snapshot {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        const NAMES: [(usize, &str); 7] = [
+        const NAMES: [(usize, &str); 8] = [
             (READABLE, "READABLE"),
             (WRITABLE, "WRITABLE"),
             (READ_CLOSED, "READ_CLOSED"),
@@ -172,6 +180,7 @@ impl fmt::Debug for Snapshot {
             (ERROR, "ERROR"),
             (SHUTDOWN, "SHUTDOWN"),
             (HELD, "HELD"),
+            (URGENT, "URGENT"),
         ];
         for (_, name) in NAMES.iter().filter(|(flag, _)| self.has(*flag)) {
             write!(f, "{name} ")?;
@@ -201,7 +210,7 @@ impl Readiness {
     /// closed stays. Returns the word as it is now.
     pub(crate) fn clear(&self, event: ReadyEvent) -> Snapshot {
         let open = match event.direction {
-            Direction::Read => READABLE | ERROR,
+            Direction::Read => READABLE | ERROR | URGENT,
             Direction::Write => WRITABLE | ERROR,
         };
         self.update(|word| (Snapshot(word).tick() == event.seen.tick()).then_some(word & !open))

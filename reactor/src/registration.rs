@@ -26,8 +26,16 @@ pub struct Registration {
 }
 
 /// Whether a transfer of less than was asked for shows that there is no more for now: true where
-/// `mio` reports edges. Elsewhere only `WouldBlock` says so, and asks for the next event as well.
-const SHORT_MEANS_DRAINED: bool = cfg!(unix);
+/// `mio` reports edges (by epoll or kqueue). Elsewhere only `WouldBlock` says so, and asks for the next event as well.
+const SHORT_MEANS_DRAINED: bool = cfg!(any(
+    target_os = "linux",
+    target_os = "android",
+    target_vendor = "apple",
+    target_os = "freebsd",
+    target_os = "netbsd",
+    target_os = "openbsd",
+    target_os = "dragonfly",
+));
 
 impl Registration {
     /// Registers `source` with the current thread's reactor.
@@ -199,7 +207,7 @@ impl Registration {
     }
 
     /// Makes the system and the reactor forget `source`, which must be the registered one. Waiters
-    /// are not woken.
+    /// are not woken, and who waits from here on waits for ever.
     ///
     /// # Errors
     ///
@@ -259,9 +267,9 @@ impl Registration {
 
     /// After a transfer that moved less than was wanted: saves the call that would only find
     /// nothing. If the peer closed behind the last byte, no further event will come; that is why
-    /// `clear` leaves READ_CLOSED in place.
+    /// `clear` leaves READ_CLOSED in place. And a read stops at the mark of urgent data, whatever is behind it.
     fn clear_if_drained(&self, event: ReadyEvent, moved: usize, wanted: usize) {
-        if SHORT_MEANS_DRAINED && 0 < moved && moved < wanted {
+        if SHORT_MEANS_DRAINED && 0 < moved && moved < wanted && !event.is_urgent() {
             self.source.clear(event);
         }
     }

@@ -11,7 +11,9 @@ use slab::Slab;
 ///
 /// - *polled*: left behind by a `poll_*` call, which has nowhere to keep a place and no moment to
 ///   give one back. A task that polls under ever new wakers would fill the list without end, so it
-///   is bounded: past [`MAX_POLLED`] all of them are woken, and who still waits comes back.
+///   is bounded: when it is full all of them are woken, and who still waits comes back. The bound
+///   begins at [`FEWEST_POLLED`] and doubles each time until an event comes, so that as many as
+///   really wait soon fit; it ends at [`MOST_POLLED`].
 /// - *awaiting*: each belongs to a future (`readable().await` and the like) that replaces it at
 ///   every poll and removes it when dropped, so there are only as many as wait, and any number may.
 ///
@@ -28,14 +30,17 @@ pub(crate) struct Waiters {
 #[derive(Debug, Default)]
 struct MoreWaiters {
     polled: Vec<Waker>,
+    /// How often the polled ones were flushed since the last event.
+    flushes: u32,
     awaiting: Slab<Option<Waker>>,
 }
 
 /// A future's place among the awaiting, once it has one.
 pub(crate) type Place = Option<usize>;
 
-/// Distinct wakers of the polled kind before they are flushed.
-const MAX_POLLED: usize = 16;
+/// Distinct wakers of the polled kind before they are flushed for the first time, and at most.
+const FEWEST_POLLED: usize = 16;
+const MOST_POLLED: usize = 1 << 14;
 
 impl Waiters {
     /// Adds a polled waker. Returns it if it is there already, and moves the others to `flushed` if
@@ -49,11 +54,14 @@ impl Waiters {
             Some(known) if known.will_wake(&waker) => return Some(waker),
             Some(_) => {}
         }
-        let polled = &mut self.more.get_or_insert_default().polled;
+        let MoreWaiters {
+            polled, flushes, ..
+        } = &mut **self.more.get_or_insert_default();
         if polled.iter().any(|known| known.will_wake(&waker)) {
             return Some(waker);
         }
-        if polled.len() == MAX_POLLED - 1 {
+        if polled.len() + 1 == (FEWEST_POLLED << (*flushes).min(20)).min(MOST_POLLED) {
+            *flushes += 1;
             flushed.extend(self.first_polled.replace(waker));
             flushed.append(polled);
             return None;
@@ -85,6 +93,7 @@ impl Waiters {
         woken.extend(self.first_polled.take());
         if let Some(more) = &mut self.more {
             woken.append(&mut more.polled);
+            more.flushes = 0;
             woken.extend(
                 more.awaiting
                     .iter_mut()
@@ -156,12 +165,38 @@ mod tests {
     fn polled_wakers_are_bounded() {
         let mut waiters = Waiters::default();
         let mut flushed = Vec::new();
-        for _ in 0..1000 {
+        for _ in 0..40_000 {
             waiters.add_polled(waker(), &mut flushed);
-            assert!(polled(&waiters) <= MAX_POLLED);
+            assert!(polled(&waiters) <= MOST_POLLED);
         }
         waiters.take_all(&mut flushed);
-        assert_eq!(flushed.len(), 1000, "each was woken or still waits");
+        assert_eq!(flushed.len(), 40_000, "each was woken or still waits");
+        for _ in 0..100 {
+            waiters.add_polled(waker(), &mut flushed);
+            assert!(
+                polled(&waiters) <= 4 * FEWEST_POLLED,
+                "an event starts over"
+            );
+        }
+    }
+
+    #[test]
+    fn those_who_come_back_are_let_wait() {
+        for count in [17, 100, 5000] {
+            let mut waiters = Waiters::default();
+            let mut coming: Vec<_> = (0..count).map(|_| waker()).collect();
+            let mut rounds = 0;
+            while !coming.is_empty() {
+                let mut flushed = Vec::new();
+                for waker in coming.drain(..) {
+                    waiters.add_polled(waker, &mut flushed);
+                }
+                coming = flushed;
+                rounds += 1;
+                assert!(rounds < 20, "{count} wake each other for ever");
+            }
+            assert_eq!(polled(&waiters), count);
+        }
     }
 
     #[test]

@@ -328,6 +328,28 @@ fn a_limit_holds_for_a_future_that_burns_its_budget() {
     assert!(polls > 1 && start.elapsed() >= 20 * MS);
 }
 
+/// The same where the deadline has passed before the limit is looked at.
+#[test]
+fn a_limit_that_has_passed_holds_for_a_future_that_burns_its_budget() {
+    let _world = World::new();
+    let busy = || async {
+        loop {
+            budget::consume_budget().await;
+        }
+    };
+    let mut limits: [Pin<Box<dyn Future<Output = bool>>>; 2] = [
+        Box::pin(async { timeout(Duration::ZERO, busy()).await.is_err() }),
+        Box::pin(async { timeout_at(Instant::now(), busy()).await.is_err() }),
+    ];
+    let mut cx = Context::from_waker(Waker::noop());
+    for limited in &mut limits {
+        let ends = (0..100)
+            .map(|_| budget::with_budget(|| limited.as_mut().poll(&mut cx)))
+            .find(Poll::is_ready);
+        assert_eq!(ends, Some(Poll::Ready(true)), "it went on for ever");
+    }
+}
+
 #[test]
 fn an_interval_ticks_at_once_and_then_every_period() {
     let mut world = World::new();

@@ -207,8 +207,10 @@ impl Worker {
             // beside it, and nobody looks again before our next look or park: the monitor's case, once there
             // is one.
             if let Some(mut driver) = scheduler.take_driver() {
-                scheduler.last_turn.store(now, Relaxed);
                 wait_in(&mut driver, Some(Duration::ZERO));
+                if !driver.found_many() {
+                    scheduler.last_turn.store(now, Relaxed);
+                }
                 self.dispatch(&mut driver, Some(seat));
                 scheduler.put_driver_back(driver);
                 // What was found may wait behind a long poll of what is picked first.

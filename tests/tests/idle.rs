@@ -1,9 +1,11 @@
 //! An idle runtime uses no CPU.
 #![cfg(target_os = "linux")]
 
+use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
 
+use futures::StreamExt;
 use runtime::net::{TcpListener, TcpStream};
 use tests::{cpu_time, in_own_process, watchdog, with_workers};
 
@@ -84,5 +86,31 @@ fn a_thread_in_block_on_that_waits_uses_no_cpu() {
                 rt.metrics()
             );
         }
+    });
+}
+
+#[test]
+fn many_tasks_that_wait_for_one_listener_use_no_cpu() {
+    in_own_process("many_tasks_that_wait_for_one_listener_use_no_cpu", || {
+        let _dog = watchdog(60, "many_tasks_that_wait_for_one_listener");
+        let rt = with_workers(2);
+        rt.block_on(async {
+            let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+            let listener = Arc::new(listener);
+            for number in 0..100 {
+                let listener = Arc::clone(&listener);
+                drop(runtime::spawn(async move {
+                    if number % 2 == 0 {
+                        let _ = listener.incoming().next().await;
+                    } else {
+                        let _ = std::future::poll_fn(|cx| listener.poll_accept(cx)).await;
+                    }
+                }));
+            }
+            // They find out how many they are.
+            runtime::time::sleep(Duration::from_millis(100)).await;
+        });
+        let used = cpu_of_two_seconds();
+        assert!(used < Duration::from_millis(100), "{used:?}");
     });
 }

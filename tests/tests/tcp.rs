@@ -489,3 +489,69 @@ fn reading_wakes_also_a_task_that_moved_to_another_waker() {
         assert_eq!(reads.await.unwrap(), 1);
     });
 }
+
+/// More slices than one system call takes.
+const SLICES: usize = 2000;
+
+/// Longer than any of these takes; shorter than the watchdog.
+const STUCK: Duration = Duration::from_secs(20);
+
+#[test]
+fn a_transfer_of_very_many_slices_goes_on() {
+    in_every_shape("a_transfer_of_very_many_slices", async |_| {
+        let (mut writer, mut reader) = pair().await;
+        let piece = [7; 4];
+        let pieces = [IoSlice::new(&piece); SLICES];
+        let mut written = 0;
+        // Twice, since the first may leave the stream counted as full.
+        for _ in 0..2 {
+            let next = timeout(STUCK, writer.write_vectored(&pieces)).await;
+            written += next.expect("writing hangs").unwrap();
+        }
+        let mut room = vec![[0; 4]; SLICES];
+        let mut read = 0;
+        while read < written {
+            let mut rooms: Vec<_> = room.iter_mut().map(|it| IoSliceMut::new(it)).collect();
+            let next = timeout(STUCK, reader.read_vectored(&mut rooms)).await;
+            read += next.expect("reading hangs").unwrap();
+        }
+        assert_eq!(read, written);
+    });
+}
+
+#[test]
+fn what_is_behind_urgent_data_is_not_lost() {
+    in_every_shape("what_is_behind_urgent_data", async |_| {
+        let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        let mut peer = std::net::TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+        let mut stream = TcpStream::from_std(listener.accept().unwrap().0).unwrap();
+        peer.write_all(b"abc").unwrap();
+        // The last byte of what is sent so is the urgent one, and is not in the stream.
+        socket2::SockRef::from(&peer)
+            .send_out_of_band(b"!")
+            .unwrap();
+        peer.write_all(b"def").unwrap();
+        // All is there, and its events are over, before anything is read.
+        runtime::time::sleep(Duration::from_millis(50)).await;
+        let mut received = Vec::new();
+        while received.len() < 6 {
+            let mut buffer = [0; 100];
+            let length = timeout(STUCK, stream.read(&mut buffer)).await;
+            received.extend_from_slice(&buffer[..length.expect("reading hangs").unwrap()]);
+        }
+        assert_eq!(received, b"abcdef");
+    });
+}
+
+#[test]
+fn an_error_of_an_address_has_the_systems_own_as_its_source() {
+    in_every_shape("an_error_of_an_address", async |_| {
+        let (_listener, address) = listen().await;
+        let error = TcpListener::bind(address).await.unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::AddrInUse);
+        assert!(error.to_string().contains(&address.to_string()));
+        let source = error.get_ref().and_then(std::error::Error::source);
+        let source = source.and_then(|it| it.downcast_ref::<std::io::Error>());
+        assert!(source.and_then(std::io::Error::raw_os_error).is_some());
+    });
+}

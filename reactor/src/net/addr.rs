@@ -1,5 +1,7 @@
 //! What can be used as an address, and trying each address it stands for.
 
+use std::error::Error;
+use std::fmt;
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, SocketAddrV4, SocketAddrV6};
 
@@ -73,8 +75,13 @@ impl LastFailure {
 
     /// Notes that `addr` failed with `error`.
     pub(crate) fn note(&mut self, addr: SocketAddr, error: io::Error) {
-        let explained = format!("cannot {} {addr}: {error}", self.doing);
-        self.error = Some(io::Error::new(error.kind(), explained));
+        let kind = error.kind();
+        let explained = Explained {
+            doing: self.doing,
+            addr,
+            error,
+        };
+        self.error = Some(io::Error::new(kind, explained));
     }
 
     /// The error to report.
@@ -83,6 +90,26 @@ impl LastFailure {
             let explained = format!("cannot {}: no address given", self.doing);
             io::Error::new(io::ErrorKind::InvalidInput, explained)
         })
+    }
+}
+
+/// A failure with its address; the system's own error, which has the code, is its source.
+#[derive(Debug)]
+struct Explained {
+    doing: &'static str,
+    addr: SocketAddr,
+    error: io::Error,
+}
+
+impl fmt::Display for Explained {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "cannot {} {}: {}", self.doing, self.addr, self.error)
+    }
+}
+
+impl Error for Explained {
+    fn source(&self) -> Option<&(dyn Error + 'static)> {
+        Some(&self.error)
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::io;
 
-/// Whether `error` says that the process or the system has no descriptor left.
+/// Whether `error` says that the process or the system has no descriptor, or no memory for a socket, left.
 pub(crate) fn is_descriptor_limit(error: &io::Error) -> bool {
     error
         .raw_os_error()
@@ -19,15 +19,17 @@ pub(crate) fn is_connect_under_way(error: &io::Error) -> bool {
 pub(crate) const LISTENERS_REUSE_ADDRESS: bool = cfg!(unix);
 
 #[cfg(unix)]
-const DESCRIPTOR_LIMIT: [i32; 2] = [
+const DESCRIPTOR_LIMIT: [i32; 4] = [
     rustix::io::Errno::MFILE.raw_os_error(),
     rustix::io::Errno::NFILE.raw_os_error(),
+    rustix::io::Errno::NOBUFS.raw_os_error(),
+    rustix::io::Errno::NOMEM.raw_os_error(),
 ];
 #[cfg(unix)]
 const CONNECT_UNDER_WAY: Option<i32> = Some(rustix::io::Errno::INPROGRESS.raw_os_error());
 
-/// WSAEMFILE; Windows has no limit of the whole system.
+/// WSAEMFILE and WSAENOBUFS; Windows has no limit of the whole system.
 #[cfg(not(unix))]
-const DESCRIPTOR_LIMIT: [i32; 1] = [10024];
+const DESCRIPTOR_LIMIT: [i32; 2] = [10024, 10055];
 #[cfg(not(unix))]
 const CONNECT_UNDER_WAY: Option<i32> = None;

@@ -4,9 +4,9 @@
 //! - [`timeout`] and [`timeout_at`] end a future that takes too long.
 //! - [`interval`] ticks again and again, and can do so in three ways when a tick was missed.
 //!
-//! Nothing here is ever early. How late it is depends on the load, and on a grain of 65.5
-//! microseconds: timers of the same grain fire together, so that thousands of them in a
-//! millisecond take a few wake-ups of the system only. Any [`Duration`] may be asked for; one that
+//! Nothing here is ever early. How late it is depends on the load, and on a grain: timers of the same
+//! grain fire together, so that thousands of them in a millisecond take a few wake-ups of the system
+//! only. It is 16 microseconds for short waits and a sixteenth of longer ones, half a millisecond at most. Any [`Duration`] may be asked for; one that
 //! reaches beyond the next 500 years never ends.
 //!
 //! A timer belongs to the runtime of the thread that first polls it. Time is read from that

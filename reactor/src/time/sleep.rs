@@ -74,7 +74,8 @@ impl Sleep {
 
     /// Makes it wait for `deadline` instead, whether or not it has completed.
     ///
-    /// A task that waits for it need not poll it again: it is woken at the new deadline.
+    /// A task that waits for it is woken at the new deadline, unless the timer had fired before: poll it after a
+    /// reset, as loops like this one do.
     ///
     /// ```no_run
     /// use std::pin::pin;

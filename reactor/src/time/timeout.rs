@@ -8,7 +8,7 @@ use pin_project_lite::pin_project;
 
 use self::error::Elapsed;
 use super::{Instant, Sleep, sleep_until};
-use crate::context;
+use crate::{budget, context};
 
 /// Waits for `future`, but no longer than `duration`.
 ///
@@ -114,10 +114,9 @@ impl<F: Future> Future for Timeout<F> {
 }
 
 impl Limit {
-    /// The budget of the task, which the future may have used up, has no say in this (case R30c): a
-    /// sleep takes from it only if its deadline has passed before it began.
+    /// The budget of the task, which the future may have used up, has no say in this (case R30c).
     fn poll(&mut self, cx: &mut Context<'_>) -> Poll<()> {
-        match self {
+        budget::unconstrained(|| match self {
             Limit::At(sleep) => Pin::new(sleep).poll(cx),
             Limit::After(duration) => {
                 let now = context::expect(|reactor, _| reactor.clock().now());
@@ -126,7 +125,7 @@ impl Limit {
                 *self = Limit::At(sleep);
                 polled
             }
-        }
+        })
     }
 }
 

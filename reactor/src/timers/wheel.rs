@@ -1,9 +1,9 @@
 //! A hierarchical timing wheel: timers ordered just as far as firing them needs.
 //!
-//! Time is cut into ticks of 2^16 nanoseconds (65.5 us). A tick number of 48 bits is read as eight
+//! Time is cut into ticks of 2^14 nanoseconds (16.4 us). A tick number of 50 bits is read as nine
 //! digits of six bits; each digit has a level of 64 slots. A timer stands on the level of the
 //! highest digit in which its tick differs from the present tick (`elapsed`), in the slot of its own
-//! digit there; one that is due now, on level 0. Eight levels hold every tick that nanoseconds in a
+//! digit there; one that is due now, on level 0. Nine levels hold every tick that nanoseconds in a
 //! `u64` can name, so there is no overflow list.
 //!
 //! What follows from that placement, and everything below rests on it:
@@ -16,7 +16,7 @@
 //!   inserted.
 //!
 //! Inserting and removing are a few writes each. When `elapsed` comes to a slot above level 0, the
-//! slot's timers move to lower levels, which happens to a timer at most seven times, and never to
+//! slot's timers move to lower levels, which happens to a timer at most eight times, and never to
 //! the many that are cancelled early.
 //!
 //! A timer fires at the first boundary of a tick at or after its deadline: never early.
@@ -67,10 +67,10 @@ struct Entry {
 }
 
 /// A tick is this power of two, in nanoseconds.
-const TICK_BITS: u32 = 16;
+const TICK_BITS: u32 = 14;
 const DIGIT_BITS: u32 = 6;
 const SLOTS: usize = 1 << DIGIT_BITS;
-const LEVELS: usize = ((u64::BITS - TICK_BITS) / DIGIT_BITS) as usize;
+const LEVELS: usize = (u64::BITS - TICK_BITS).div_ceil(DIGIT_BITS) as usize;
 
 /// No entry.
 const NIL: u32 = u32::MAX;

@@ -6,16 +6,13 @@
 //! long each time, until an accept succeeds. Whoever accepts meanwhile waits as if nothing had
 //! arrived, whichever form of accept it is.
 
-use std::pin::Pin;
 use std::sync::atomic::AtomicU32;
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Mutex, PoisonError};
-use std::task::Context;
 use std::time::Duration;
 
 use crate::registration::Registration;
-use crate::time::{Sleep, sleep};
-use crate::{budget, context};
+use crate::timers::Timer;
 
 /// A listener's pause between attempts.
 #[derive(Debug, Default)]
@@ -23,7 +20,7 @@ pub(crate) struct AcceptPause {
     /// Length of the last pause in milliseconds, 0 after a success. Relaxed: it guards nothing.
     last: AtomicU32,
     /// Ends the pause; kept so that it goes with the listener.
-    timer: Mutex<Option<Pin<Box<Sleep>>>>,
+    timer: Mutex<Option<Timer>>,
 }
 
 const FIRST_MS: u32 = 10;
@@ -34,22 +31,21 @@ impl AcceptPause {
     pub(crate) fn begin(&self, listener: &Registration) {
         let pause = next_pause(self.last.load(Relaxed));
         self.last.store(pause, Relaxed);
-        let resume = listener.source().hold();
-        let mut timer = Box::pin(sleep(Duration::from_millis(pause.into())));
-        // Started by its first poll: with the listener's reactor, wherever this runs, and without
-        // a say for the budget of the task that happens to run it.
-        let elapsed = context::within(listener.reactor(), || {
-            budget::unconstrained(|| timer.as_mut().poll(&mut Context::from_waker(&resume)))
-        });
-        if elapsed.is_ready() {
-            resume.wake();
+        let reactor = listener.reactor();
+        let now = reactor.clock().now();
+        let deadline = now + Duration::from_millis(pause.into());
+        // All under the lock: of two threads at once, whoever holds the listener back later must leave its timer, or
+        // nobody would let it go. What is woken and dropped is so outside.
+        let outcome = {
+            let mut timer = self.timer.lock().unwrap_or_else(PoisonError::into_inner);
+            let resume = listener.source().hold();
+            Timer::start(reactor, 0, now, deadline, resume).map(|started| timer.replace(started))
+        };
+        match outcome {
+            Ok(previous) => drop(previous.and_then(Timer::cancel)),
+            // The runtime is gone, and accepting is to say so.
+            Err(resume) => resume.wake(),
         }
-        let previous = self
-            .timer
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .replace(timer);
-        drop(previous);
     }
 
     /// To be called after a success.
@@ -60,6 +56,13 @@ impl AcceptPause {
     }
 }
 
+impl Drop for AcceptPause {
+    fn drop(&mut self) {
+        let timer = self.timer.get_mut().unwrap_or_else(PoisonError::into_inner);
+        drop(timer.take().and_then(Timer::cancel));
+    }
+}
+
 fn next_pause(last: u32) -> u32 {
     (last * 2).clamp(FIRST_MS, LONGEST_MS)
 }
@@ -67,9 +70,9 @@ fn next_pause(last: u32) -> u32 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Driver;
     use crate::net::TcpListener;
-    use std::task::{Poll, Waker};
+    use crate::{Direction, Driver, context};
+    use std::task::{Context, Poll, Waker};
     use std::time::Instant;
 
     #[test]
@@ -107,6 +110,58 @@ mod tests {
         accepted.unwrap();
         assert!(start.elapsed() >= Duration::from_millis(FIRST_MS.into()));
         assert_eq!(pause.last.load(Relaxed), 0, "a success starts over");
+        drop(listener);
+        context::set(entered);
+    }
+
+    #[test]
+    fn a_pause_that_begins_after_the_shutdown_is_none() {
+        let driver = Driver::new(1).unwrap();
+        let entered = context::set(Some((driver.reactor(), 0)));
+        let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        let listener = TcpListener::from_std(listener).unwrap();
+        driver.reactor().shutdown();
+        listener.pause().begin(listener.registration());
+        let mut cx = Context::from_waker(Waker::noop());
+        let Poll::Ready(accepted) = listener.poll_accept(&mut cx) else {
+            panic!("the listener was held back for ever");
+        };
+        assert!(accepted.unwrap_err().to_string().contains("shut down"));
+        drop(listener);
+        context::set(entered);
+    }
+
+    #[test]
+    fn pauses_that_begin_together_end() {
+        let mut driver = Driver::new(1).unwrap();
+        let entered = context::set(Some((driver.reactor(), 0)));
+        let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        let _client = std::net::TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+        let listener = TcpListener::from_std(listener).unwrap();
+        driver.turn(Some(Duration::from_secs(5))).unwrap();
+        for _ in 0..10 {
+            let start = Instant::now();
+            std::thread::scope(|scope| {
+                for _ in 0..4 {
+                    scope.spawn(|| {
+                        listener.pause().reset();
+                        listener.pause().begin(listener.registration());
+                    });
+                }
+            });
+            while listener
+                .registration()
+                .source()
+                .ready_now(Direction::Read)
+                .is_none()
+            {
+                driver.turn(Some(Duration::from_millis(50))).unwrap();
+                assert!(
+                    start.elapsed() < Duration::from_secs(20),
+                    "held back for ever"
+                );
+            }
+        }
         drop(listener);
         context::set(entered);
     }

@@ -11,13 +11,14 @@ use mio::Interest;
 use super::accept_pause::AcceptPause;
 use super::socket::TcpSocket;
 use super::stream::TcpStream;
-use crate::context;
 use crate::handle::Reactor;
 use crate::net::addr::{self, LastFailure, ToSocketAddrs};
 use crate::net::evented::Evented;
 use crate::net::platform;
 use crate::readiness::{Direction, Flags};
 use crate::registration::Registration;
+use crate::source::ReadyFuture;
+use crate::{budget, context};
 
 /// A TCP socket that accepts connections.
 ///
@@ -50,6 +51,8 @@ pub struct TcpListener {
 #[must_use = "streams do nothing unless polled"]
 pub struct Incoming<'a> {
     listener: &'a TcpListener,
+    /// Its place among those who wait, so that any number of tasks can have a stream of one listener.
+    ready: ReadyFuture<'a>,
 }
 
 /// The kinds of listeners there are.
@@ -120,7 +123,11 @@ impl TcpListener {
     /// The connections as a stream, which never ends; its errors are those of
     /// [`accept`](Self::accept).
     pub fn incoming(&self) -> Incoming<'_> {
-        Incoming { listener: self }
+        let source = self.registration().source();
+        Incoming {
+            listener: self,
+            ready: source.ready(Direction::Read),
+        }
     }
 
     /// The address it listens on.
@@ -234,7 +241,21 @@ impl Stream for Incoming<'_> {
     type Item = io::Result<TcpStream>;
 
     fn poll_next(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Self::Item>> {
-        let accepted = ready!(self.listener.poll_accept(cx));
-        Poll::Ready(Some(accepted.map(|(stream, _)| stream)))
+        let this = self.get_mut();
+        let registration = this.listener.registration();
+        loop {
+            let event = ready!(Pin::new(&mut this.ready).poll(cx))?;
+            match this.listener.os().accept() {
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                    budget::refund();
+                    registration.clear_ready(event);
+                }
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                accepted => {
+                    let accepted = this.listener.admit(accepted);
+                    return Poll::Ready(Some(accepted.map(|(stream, _)| stream)));
+                }
+            }
+        }
     }
 }

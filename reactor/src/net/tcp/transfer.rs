@@ -48,8 +48,8 @@ impl TcpStream {
         self.registration().ready(Direction::Write).await.map(drop)
     }
 
-    /// [`readable`](Self::readable), for poll functions. More than 16 tasks that poll one stream at
-    /// once wake each other in vain; `readable` has no such limit.
+    /// [`readable`](Self::readable), for poll functions. When very many tasks poll one stream at once, more than
+    /// ten thousand, they wake each other in vain; `readable` has no such limit.
     ///
     /// # Errors
     ///
@@ -60,8 +60,8 @@ impl TcpStream {
             .map_ok(drop)
     }
 
-    /// [`writable`](Self::writable), for poll functions. More than 16 tasks that poll one stream at
-    /// once wake each other in vain; `writable` has no such limit.
+    /// [`writable`](Self::writable), for poll functions. When very many tasks poll one stream at once, more than
+    /// ten thousand, they wake each other in vain; `writable` has no such limit.
     ///
     /// # Errors
     ///
@@ -127,7 +127,9 @@ impl TcpStream {
         direction: Direction,
         operation: impl FnOnce() -> io::Result<R>,
     ) -> io::Result<R> {
-        self.registration().try_io(direction, operation)
+        // Through mio, which asks for the next event where the system does not report edges.
+        self.registration()
+            .try_io(direction, || self.os().try_io(operation))
     }
 
     /// Reads without taking: the next read gives the same bytes again. 0 bytes mean the end.
@@ -262,10 +264,14 @@ impl TcpStream {
     }
 }
 
+/// std hands the system so many slices at once at most (`IOV_MAX`); what lies beyond is not asked for, so that a
+/// transfer without it is not short.
+const MOST_SLICES: usize = 1024;
+
 fn total(bufs: &[IoSlice<'_>]) -> usize {
-    bufs.iter().map(|buf| buf.len()).sum()
+    bufs.iter().take(MOST_SLICES).map(|buf| buf.len()).sum()
 }
 
 fn total_mut(bufs: &[IoSliceMut<'_>]) -> usize {
-    bufs.iter().map(|buf| buf.len()).sum()
+    bufs.iter().take(MOST_SLICES).map(|buf| buf.len()).sum()
 }
