@@ -1,7 +1,7 @@
 //! The page: everything that a run found, in one file that needs no network and no script.
 //!
 //! First what was run and what came of it, then a drawing for each figure. The drawings are in
-//! [`svg`](crate::svg).
+//! [`svg`].
 
 use std::fmt::Write;
 
