@@ -264,9 +264,10 @@ impl Schedule for Scheduler {
                 // A task that only yields is no new work, and wakes nobody. Beside others it is one more than this
                 // worker can run: what is first may take long. No fence: in a saturated pool that would be paid for every yield,
                 // and a wake missed by a hair is made up for when it comes by here again.
-                let beside = !seat.peer.shelf.slot.is_empty() || !seat.lanes.are_empty();
+                let one_more = this.sleep.wants_wake()
+                    && (!seat.peer.shelf.slot.is_empty() || !seat.lanes.are_empty());
                 seat.lanes.fair.push(task);
-                if beside && this.sleep.wants_wake() {
+                if one_more {
                     this.notify();
                 }
                 None

@@ -248,6 +248,7 @@ fn launch<T>(
 }
 
 /// Polls a task once, or runs a blocking job, on this thread, in the midst of whatever it does.
+#[inline]
 pub(crate) fn run_here(runnable: Runnable, is_job: bool) {
     let task = runnable
         .as_task()
